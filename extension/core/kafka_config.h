@@ -12,7 +12,7 @@ namespace outbox
 {
 
 // The largest text either parser accepts; far above any real configuration, certificates included.
-constexpr std::size_t kMaxConfigBytes = 256 * 1024;
+constexpr std::size_t kMaxConfigBytes = std::size_t{256} * 1024;
 
 struct Property
 {

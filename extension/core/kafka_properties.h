@@ -1,8 +1,6 @@
 // Which librdkafka properties an operator may set, and which of them are secret.
 #pragma once
 
-#include "verdict.h"
-
 #include <string_view>
 
 namespace outbox
@@ -17,9 +15,5 @@ bool property_allowed(std::string_view name, std::string_view value, const char 
 // Tells whether the value of this property may be a secret and must not be logged or shown.
 // Goes by words in the name, so that misspelt and future properties are covered too.
 bool is_secret(std::string_view name) noexcept;
-
-// Checks the comma-separated `host[:port]` list of outbox.bootstrap_servers; an IPv6 address stands
-// in brackets; the port defaults to 9092. An empty text (no Kafka configured) is fine.
-Verdict check_bootstrap_servers(std::string_view text) noexcept;
 
 } // namespace outbox
