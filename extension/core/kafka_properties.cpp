@@ -219,8 +219,8 @@ bool
 is_secret(std::string_view name) noexcept
 {
     constexpr std::string_view kWords[] = {
-        "pass", "secret", "key.pem",    "ssl_key",    "private",           "token",
-        "jaas", "jwt",    "credential", "access.key", "oauthbearer.config"};
+        "pass",  "secret", "key.pem", "keystore.key", "ssl_key",    "private",
+        "token", "jaas",   "jwt",     "credential",   "access.key", "oauthbearer.config"};
     return std::any_of(std::begin(kWords), std::end(kWords),
                        [name](std::string_view word)
                        { return contains_ignoring_case(name, word); });
