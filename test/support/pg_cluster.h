@@ -1,0 +1,93 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "process.h"
+
+namespace outbox::test
+{
+
+using Settings = std::map<std::string, std::string>;
+
+enum class Shutdown
+{
+    kSmart,
+    kFast,
+    kImmediate
+};
+
+// A PostgreSQL cluster of our own: its own data directory, a free port of 127.0.0.1, a Unix socket,
+// trust authentication, superuser "postgres", the extension preloaded. It never touches the
+// machine's clusters. The programs are those of $PG_CONFIG (default: pg_config in the PATH).
+class PgCluster
+{
+public:
+    explicit PgCluster(const std::string &name = "pg");
+    ~PgCluster();
+    PgCluster(const PgCluster &) = delete;
+    PgCluster &operator=(const PgCluster &) = delete;
+
+    // Makes the data directory. `settings` are added to the harness's own and win over them.
+    void init(const Settings &settings = {});
+
+    // Starts the server and waits until it accepts connections.
+    void start();
+
+    // Ends the server and says how long that took. Throws if it had to be killed, because a server
+    // that does not stop is a fault in itself.
+    Milliseconds stop(Shutdown how = Shutdown::kFast);
+
+    // Kills the postmaster alone, as the kernel's OOM killer would, and waits until its children,
+    // who notice by themselves, are gone.
+    void kill9();
+
+    void restart(Shutdown how = Shutdown::kFast);
+    bool running() { return server_ && server_->running(); }
+    Process &postmaster() { return *server_; }
+
+    // Sets one parameter in the configuration file. It takes effect at the next reload() or
+    // start().
+    void configure(const std::string &name, const std::string &value);
+    void reload();
+
+    std::string conninfo(const std::string &database) const;
+    int port() const { return port_; }
+    const std::filesystem::path &socket_dir() const { return socket_dir_; }
+    const std::filesystem::path &data_dir() const { return data_dir_; }
+
+    // The path of one of PostgreSQL's programs, say program("pg_dump").
+    static std::string program(const std::string &name);
+
+    std::string log_text() const { return log_.empty() ? std::string() : read_log(); }
+    bool log_contains(const std::string &text) const;
+    const std::filesystem::path &log_file() const { return log_; }
+
+    // Lines that tell of a server process that crashed, each reported once. A test that kills
+    // server processes says so with expect_kill(); other signals, PANIC and failed assertions stay
+    // crashes.
+    std::vector<std::string> new_crashes();
+    void expect_kill() { kill_expected_ = true; }
+
+private:
+    std::string read_log() const;
+    std::string log_tail() const;
+    void write_settings() const;
+    bool accepts_connections() const;
+
+    std::filesystem::path
+        home_; // holds the data directory and, if its path is short enough, the socket
+    std::filesystem::path data_dir_;
+    std::filesystem::path socket_dir_;
+    std::filesystem::path log_;
+    Settings settings_;
+    int port_;
+    bool kill_expected_ = false;
+    size_t log_checked_ = 0;
+    std::unique_ptr<Process> server_;
+};
+
+} // namespace outbox::test
