@@ -1,0 +1,172 @@
+// The program behind "make demo": starts PostgreSQL with the extension and, unless told of a Kafka,
+// an embedded broker, tells the story, and stays up until Ctrl-C.
+#include <cstdio>
+#include <exception>
+#include <string>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "destination.h"
+#include "interrupt.h"
+#include "screen.h"
+#include "story.h"
+#include "support/pg.h"
+#include "support/pg_cluster.h"
+#include "support/workspace.h"
+
+namespace outbox::demo
+{
+
+namespace
+{
+
+constexpr auto kReadyLimit = std::chrono::seconds(30);
+constexpr const char *kDatabase = "shop";
+constexpr int kFailed = 1;
+constexpr int kInterrupted = 130;
+
+struct Options
+{
+    bool once = false;
+    std::string bootstrap;
+};
+
+// Creates the extension and waits until its relay is publishing.
+void
+create_extension(test::Db &db)
+{
+    db.exec("create extension outbox");
+    std::string state;
+    const bool ready = test::wait_until(kReadyLimit,
+                                        [&]
+                                        {
+                                            check_interrupt();
+                                            state =
+                                                db.value("select state from outbox.relay_status");
+                                            return state == "running";
+                                        });
+    if (ready)
+        return;
+    const auto error =
+        db.exec("select coalesce(last_error, config_error) from outbox.relay_status").field(0);
+    throw std::runtime_error("the relay is " + state + ": " + error.value_or("it gives no reason"));
+}
+
+void
+show_setup(const Screen &screen, const test::PgCluster &cluster, const test::Settings &settings,
+           test::Db &db, const Destination &kafka)
+{
+    screen.heading("outbox: from a transaction to Kafka");
+    screen.item("PostgreSQL", fmt::format("{}, a private cluster on port {}",
+                                          db.value("show server_version"), cluster.port()));
+    screen.item("Kafka", fmt::format("{}, {}", kafka.embedded() ? "embedded broker" : "yours",
+                                     kafka.bootstrap()));
+    screen.item("Log", cluster.log_file().string());
+    std::string label = "Settings";
+    for (const auto &[name, value] : settings)
+    {
+        screen.item(label, fmt::format("{} = '{}'", name, value));
+        label.clear();
+    }
+    screen.item("Once", "create extension outbox;");
+}
+
+void
+show_how_to_continue(const Screen &screen, const test::PgCluster &cluster, const Destination &kafka)
+{
+    screen.heading("Now you");
+    screen.text("  In a second terminal, talk to the database:");
+    screen.command(
+        fmt::format("psql -h 127.0.0.1 -p {} -U postgres {}", cluster.port(), kDatabase));
+    screen.text("  In a third one, read the topic (kcat is a package of that name):");
+    screen.command(fmt::format("kcat -b {} -C -t {} -f 'partition %p, key %k: %s\\n  %h\\n'",
+                               kafka.bootstrap(), kafka.topic()));
+    screen.text("  And then, for example:");
+    screen.command(
+        "select outbox.emit('order', '1', 'order.returned', '{\"reason\": \"too small\"}');");
+    screen.command("select * from outbox.relay_status \\gx");
+    screen.blank();
+    screen.text("Events that you emit for orders appear here as well. Ctrl-C ends the demo and "
+                "removes everything.");
+    screen.blank();
+}
+
+void
+run_demo(const Options &options)
+{
+    const Screen screen;
+    screen.text("Starting ...");
+    const Destination kafka(options.bootstrap);
+    check_interrupt();
+
+    const test::Settings settings = {
+        {"shared_preload_libraries", "outbox"},
+        {"outbox.bootstrap_servers", kafka.bootstrap()},
+        {"outbox.topic_template", kafka.topic_template()},
+    };
+    test::PgCluster cluster("demo");
+    cluster.init(settings);
+    check_interrupt();
+    cluster.start();
+    test::Db(cluster, "postgres").exec(fmt::format("create database {}", kDatabase));
+    {
+        test::Db db(cluster, kDatabase);
+        create_extension(db);
+        show_setup(screen, cluster, settings, db, kafka);
+
+        test::Consumer consumer(kafka.bootstrap(), {kafka.topic()});
+        consumer.read_for(test::Milliseconds(
+            1)); // finds the partitions, so that the first event is not slowed by it
+        Story story(screen, db, consumer, kafka.topic());
+        story.tell();
+        if (!options.once)
+        {
+            show_how_to_continue(screen, cluster, kafka);
+            story.show_what_arrives();
+        }
+    }
+    cluster.stop();
+    for (const std::string &line : cluster.new_crashes())
+        throw std::runtime_error("a server process crashed: " + line);
+    screen.blank();
+    screen.text("Stopped; the cluster and its data are removed.");
+}
+
+int
+main_with(const Options &options)
+{
+    try
+    {
+        catch_interrupts();
+        const TerminalOwner terminal;
+        run_demo(options);
+        return 0;
+    }
+    catch (const Interrupted &)
+    {
+        (void) std::fputs("\nInterrupted before the end; everything is removed.\n", stderr);
+        return kInterrupted;
+    }
+    catch (const std::exception &error)
+    {
+        (void) std::fprintf(stderr, "\nThe demo failed: %s\nThe servers' logs are in %s\n",
+                            error.what(), test::log_dir().c_str());
+        return kFailed;
+    }
+}
+
+} // namespace
+
+} // namespace outbox::demo
+
+int
+main(int argc, char **argv)
+{
+    outbox::demo::Options options;
+    CLI::App app("Shows what outbox does, with a private PostgreSQL and an embedded Kafka broker.");
+    app.add_flag("--once", options.once, "End after the story.");
+    app.add_option("--bootstrap", options.bootstrap, "Use this Kafka, host:port.");
+    CLI11_PARSE(app, argc, argv);
+    return outbox::demo::main_with(options);
+}

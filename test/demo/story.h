@@ -1,0 +1,68 @@
+// What the demo tells, and the promises that it checks on the way.
+#pragma once
+
+#include <chrono>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "screen.h"
+#include "support/consumer.h"
+#include "support/pg.h"
+
+namespace outbox::demo
+{
+
+// A promise of outbox that did not hold.
+class BrokenPromise : public std::runtime_error
+{
+public:
+    using std::runtime_error::runtime_error;
+};
+
+class Story
+{
+public:
+    // `topic` is where the events of orders go; the consumer reads it.
+    Story(const Screen &screen, test::Db &db, test::Consumer &consumer, std::string topic);
+
+    // Tells the whole story; throws BrokenPromise, SqlError or Interrupted.
+    void tell();
+
+    // Shows what arrives from now on, such as events that the reader emits, until there is an
+    // interrupt.
+    void show_what_arrives();
+
+private:
+    using TimePoint = std::chrono::system_clock::time_point;
+
+    void commit_an_order();
+    void roll_back_an_order();
+    void emit_a_batch();
+    void follow_one_order();
+    void ask_the_database();
+    void check_what_arrived();
+
+    // Runs one statement and shows it.
+    void run(const std::string &sql);
+
+    // The same for one that returns the id of an event, which is shown as well.
+    std::string emit(const std::string &sql);
+
+    // Commits, and remembers when.
+    void commit();
+
+    // Waits for the events with these ids and returns their records, in the order of arrival.
+    std::vector<test::Record> receive(const std::vector<std::string> &ids);
+    std::string after_commit(const test::Record &record) const;
+
+    const Screen &screen_;
+    test::Db &db_;
+    test::Consumer &consumer_;
+    std::string topic_;
+    TimePoint committed_;
+    std::vector<std::string> expected_; // ids of all committed events
+    std::string rolled_back_;
+};
+
+} // namespace outbox::demo
