@@ -12,63 +12,64 @@ namespace
 
 constexpr auto kAnswerLimit = std::chrono::seconds(10);
 
-// The rest of the last line of `text` that starts with `prefix`, once that line is complete.
+// The first whole line of `text` from `start` on; empty when there is none yet.
 std::string
-last_answer(const std::string &text, const std::string &prefix)
+first_line(const std::string &text, size_t start)
 {
-    const size_t start = text.rfind("\n" + prefix);
-    if (start == std::string::npos)
-        return {};
-    const size_t value = start + 1 + prefix.size();
-    const size_t end = text.find('\n', value);
-    return end == std::string::npos ? std::string() : text.substr(value, end - value);
+    const size_t end = text.find('\n', start);
+    return end == std::string::npos ? std::string() : text.substr(start, end - start);
 }
 
 } // namespace
 
 EmbeddedKafka::EmbeddedKafka() : log_(log_dir() / (unique_name("mock-broker-") + ".log"))
 {
-    Command broker({std::string(OUTBOX_BUILD_DIR) + "/test/mock_broker", "--partitions",
-                    std::to_string(kDefaultPartitions)});
+    Command broker({std::string(OUTBOX_BUILD_DIR) + "/test/mock_broker"});
     broker.output = log_.string();
     broker.keep_stdin_open = true;
     process_ = std::make_unique<Process>(broker);
 
-    const auto told = [this]
-    {
-        bootstrap_ = last_answer("\n" + read_file(log_), "bootstrap=");
-        return !bootstrap_.empty() || !process_->running();
-    };
-    if (!wait_until(kAnswerLimit, told) || bootstrap_.empty())
-        throw std::runtime_error("the mock broker did not start:\n" + read_file(log_));
-    command("down"); // like every Kafka here, it is there only after start()
+    const std::string prefix = "bootstrap=";
+    const std::string greeting = next_answer();
+    if (greeting.compare(0, prefix.size(), prefix) != 0)
+        throw std::runtime_error("the mock broker did not start: " + greeting);
+    bootstrap_ = greeting.substr(prefix.size());
+    command("down", "state=down"); // like every Kafka here, it is there only after start()
 }
 
-// The broker answers each command with a line "state=up" or "state=down" when it has taken effect.
-void
-EmbeddedKafka::command(const std::string &word)
+// The broker says one line at its start and one for each command.
+std::string
+EmbeddedKafka::next_answer()
 {
-    const size_t seen = read_file(log_).size();
-    process_->write_line(word);
+    std::string line;
     const auto answered = [&]
-    { return last_answer("\n" + read_file(log_).substr(seen), "state=") == word; };
-    if (!wait_until(kAnswerLimit, answered))
-        throw std::runtime_error("the mock broker did not obey \"" + word + "\":\n" +
-                                 read_file(log_));
+    {
+        line = first_line(read_file(log_), log_read_);
+        return !line.empty() || !process_->running();
+    };
+    if (wait_until(kAnswerLimit, answered) && !line.empty())
+        log_read_ += line.size() + 1;
+    return line;
+}
+
+void
+EmbeddedKafka::command(const std::string &words, const std::string &expected)
+{
+    process_->write_line(words);
+    const std::string answer = next_answer();
+    if (answer != expected)
+        throw std::runtime_error("the mock broker answered \"" + words + "\" with \"" + answer +
+                                 "\"");
 }
 
 void
 EmbeddedKafka::create_topic(const std::string &topic, int partitions,
                             const std::map<std::string, std::string> &config)
 {
-    if (partitions != kDefaultPartitions || !config.empty())
-        throw std::invalid_argument("the embedded broker cannot make the topic " + topic +
-                                    " as asked");
-    // It makes a topic when it is first asked about it.
-    const KafkaHandle client = make_kafka_client(RD_KAFKA_PRODUCER, bootstrap_);
-    if (!wait_until(kAnswerLimit,
-                    [&] { return partition_count(client.get(), topic) == partitions; }))
-        throw std::runtime_error("the embedded broker did not make the topic " + topic);
+    if (!config.empty())
+        throw std::invalid_argument("the embedded broker has no topic settings, for topic " +
+                                    topic);
+    command("topic " + topic + " " + std::to_string(partitions), "ok");
 }
 
 } // namespace outbox::test

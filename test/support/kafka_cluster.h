@@ -89,8 +89,8 @@ public:
 
     std::string kind() const override { return "embedded"; }
     std::string bootstrap() const override { return bootstrap_; }
-    void start() override { command("up"); }
-    void stop() override { command("down"); }
+    void start() override { command("up", "state=up"); }
+    void stop() override { command("down", "state=down"); }
     void kill9() override { stop(); }
 
     // Only with the default number of partitions and no config: that is what the mock cluster
@@ -98,10 +98,14 @@ public:
     void create_topic(const std::string &topic, int partitions = kDefaultPartitions,
                       const std::map<std::string, std::string> &config = {}) override;
 
+    // Any command that mock_broker --help lists; throws when it answers otherwise than expected.
+    void command(const std::string &words, const std::string &expected = "ok");
+
 private:
-    void command(const std::string &word);
+    std::string next_answer();
 
     std::filesystem::path log_;
+    size_t log_read_ = 0;
     std::unique_ptr<Process> process_;
     std::string bootstrap_;
 };

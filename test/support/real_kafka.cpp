@@ -108,6 +108,9 @@ RealKafka::format(size_t index, const std::map<std::string, std::string> &proper
         {"transaction.state.log.min.isr", "1"},
         {"transaction.state.log.num.partitions", "1"},
         {"group.initial.rebalance.delay.ms", "0"},
+        // A node that was killed may come back only when its old session is over (9 s by default).
+        {"broker.session.timeout.ms", "2500"},
+        {"broker.heartbeat.interval.ms", "500"},
         // Two cores and one test at a time need no more threads and buffers.
         {"num.network.threads", "2"},
         {"num.io.threads", "2"},

@@ -1,0 +1,110 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that this project needs and that are missing:
+#   scripts/deps.sh build    to build it, install it and run the demo
+#   scripts/deps.sh check    also to run all tests
+#   scripts/deps.sh lint     also for "make format" and "make lint"
+# It says what it is about to install and uses sudo when not run by root. DEPS=skip leaves packages alone.
+# With PG_CONFIG set, or a pg_config in the PATH that comes with a server and its headers, PostgreSQL is left
+# alone too; otherwise it is the distribution's version (Debian 12: 15, Debian 13: 17, Ubuntu 24.04: 16).
+set -euo pipefail
+
+build_packages=(g++ make pkg-config libpq-dev librdkafka-dev libcli11-dev libfmt-dev kcat)
+check_packages=(libgtest-dev libgmock-dev maven default-jre-headless)
+lint_packages=(clang-format clang-tidy)
+
+say() { printf '%s\n' "$*"; }
+fail() {
+    printf 'deps.sh: %s\n' "$@" >&2
+    exit 1
+}
+
+installed() { [ "$(dpkg-query --show --showformat='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
+
+# Whether there is a PostgreSQL to build for and to run.
+have_postgresql() {
+    local pg_config=${PG_CONFIG:-pg_config}
+    command -v "$pg_config" >/dev/null || return 1
+    [ -x "$("$pg_config" --bindir)/postgres" ] && [ -f "$("$pg_config" --pgxs)" ]
+}
+
+# A set PG_CONFIG that is not just the default name is a choice that we do not second-guess.
+chosen_postgresql() { [ -n "${PG_CONFIG:-}" ] && [ "$PG_CONFIG" != pg_config ]; }
+
+# The version that the distribution's package "postgresql" stands for.
+distribution_version() {
+    apt-cache depends postgresql 2>/dev/null | sed -n 's/.*Depends: postgresql-\([0-9]\+\)$/\1/p' | head -n 1
+}
+
+# Debian's server package makes and starts a cluster for the machine when it is first installed. That is not
+# what somebody asks for who builds an extension, so it is told not to by a file of ours in the directory that
+# Debian has for such settings, for as long as the installation takes. Settings that exist are not touched.
+without_machine_cluster() {
+    local dir=/etc/postgresql-common/createcluster.d
+    local file=$dir/zz-outbox-build.conf
+    local had_dir=no
+    [ -d "$dir" ] && had_dir=yes
+    "${as_root[@]}" mkdir -p "$dir"
+    echo "create_main_cluster = false" | "${as_root[@]}" tee "$file" >/dev/null
+    local status=0
+    "$@" || status=$?
+    "${as_root[@]}" rm -f "$file"
+    [ "$had_dir" = yes ] || "${as_root[@]}" rmdir --ignore-fail-on-non-empty "$dir"
+    return "$status"
+}
+
+apt_get() {
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 "$@" </dev/null
+}
+
+case ${1:-} in
+build) packages=("${build_packages[@]}") ;;
+check) packages=("${build_packages[@]}" "${check_packages[@]}") ;;
+lint) packages=("${build_packages[@]}" "${check_packages[@]}" "${lint_packages[@]}") ;;
+*) fail "usage: scripts/deps.sh build|check|lint" ;;
+esac
+
+if [ "${DEPS:-}" = skip ]; then
+    say "DEPS=skip: packages are left as they are"
+    exit 0
+fi
+
+need_postgresql=no
+have_postgresql || need_postgresql=yes
+if [ "$need_postgresql" = yes ] && chosen_postgresql; then
+    fail "PG_CONFIG is $PG_CONFIG, but there is no server with its headers to be found through it"
+fi
+
+if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
+    [ "$need_postgresql" = no ] || packages+=("postgresql (15 or later)" "its server headers")
+    fail "this is no Debian or Ubuntu; please install what these packages contain:" "${packages[*]}" \
+        "then say DEPS=skip"
+fi
+
+missing=()
+for package in "${packages[@]}"; do
+    [ "$package" = default-jre-headless ] && command -v java >/dev/null && continue # any Java will do
+    installed "$package" || missing+=("$package")
+done
+if [ ${#missing[@]} -eq 0 ] && [ "$need_postgresql" = no ]; then
+    exit 0
+fi
+
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null ||
+        fail "these packages are missing, and there is no sudo to install them with:" \
+            "${missing[*]} $([ "$need_postgresql" = no ] || echo "postgresql and postgresql-server-dev of its version")"
+    as_root=(sudo)
+fi
+
+# A machine just made has no package lists at all.
+apt_get update || fail "apt-get update failed; see above"
+if [ "$need_postgresql" = yes ]; then
+    version=$(distribution_version)
+    [ -n "$version" ] || fail "the distribution has no package postgresql; set PG_CONFIG to the one to use"
+    missing+=("postgresql-$version" "postgresql-server-dev-$version")
+fi
+
+say "about to install with apt-get: ${missing[*]}"
+without_machine_cluster apt_get install -y --no-install-recommends "${missing[@]}" ||
+    fail "apt-get could not install the packages; see above"
