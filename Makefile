@@ -1,0 +1,89 @@
+# outbox: a PostgreSQL extension built with PGXS.
+#
+#   make demo           the main job in one minute, no Kafka needed   (ONCE=1, BOOTSTRAP=host:9092)
+#   make check          every test, real Kafka included               (make check-fast: without it)
+#   make install        as with every PGXS extension; PG_CONFIG says for which PostgreSQL
+#   make bench lint format clean
+#
+# demo and check install the Debian packages that are missing; DEPS=skip leaves packages alone.
+
+EXTENSION = extension/outbox
+EXTVERSION = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" extension/outbox.control)
+
+# The installation script, in the order in which its parts need each other.
+SQL_PARTS = schema events emit relay idempotency grants
+SQL_SCRIPT = extension/outbox--$(EXTVERSION).sql
+DATA_built = $(SQL_SCRIPT)
+
+# What every backend loads; it must never need librdkafka.
+MODULE_big = outbox
+CORE_OBJS = $(patsubst %.cpp,%.o,$(wildcard extension/core/*.cpp))
+OBJS = $(patsubst %.cpp,%.o,$(wildcard extension/*.cpp)) bgworker/launcher.o $(CORE_OBJS)
+
+# What the relay's process loads on top.
+RELAY = outbox_relay.so
+RELAY_OBJS = $(filter-out bgworker/launcher.o,$(patsubst %.cpp,%.o,$(wildcard bgworker/*.cpp bgworker/core/*.cpp bgworker/kafka/*.cpp))) \
+	$(CORE_OBJS)
+
+PG_CONFIG ?= pg_config
+WARNINGS = -Wall -Wextra -Wshadow -Wnon-virtual-dtor $(if $(WERROR),-Werror)
+PG_CPPFLAGS = -I. -isystem $(shell $(PG_CONFIG) --includedir-server 2>/dev/null) -DOUTBOX_VERSION='"$(EXTVERSION)"'
+PG_CXXFLAGS = -std=c++17 $(WARNINGS) -Wno-register -fvisibility=hidden -MMD -MP \
+	'-DPGDLLEXPORT=__attribute__((visibility("default")))'
+SHLIB_LINK = -lstdc++
+
+# The bitcode rules of PGXS compile C++ without our flags.
+override with_llvm = no
+
+EXTRA_CLEAN = $(RELAY) $(RELAY_OBJS) $(OBJS:.o=.d) $(RELAY_OBJS:.o=.d) build results output_iso \
+	regression.diffs regression.out tmp_check
+
+REGRESS = $(sort $(patsubst test/sql/%.sql,%,$(wildcard test/sql/*.sql)))
+REGRESS_OPTS = --inputdir=test --outputdir=.
+ISOLATION = $(sort $(patsubst test/specs/%.spec,%,$(wildcard test/specs/*.spec)))
+ISOLATION_OPTS = --inputdir=test --outputdir=output_iso
+
+# Goals that scripts do; they find or install PostgreSQL themselves, and PGXS has a "check" of its own.
+SCRIPT_GOALS = demo check check-fast format lint
+ifeq ($(filter-out $(SCRIPT_GOALS),$(or $(MAKECMDGOALS),all)),)
+
+demo:
+	@scripts/demo
+check:
+	@scripts/prepare check && scripts/check
+check-fast:
+	@scripts/prepare check && scripts/check fast
+format:
+	@scripts/lint format
+lint:
+	@scripts/lint
+.PHONY: $(SCRIPT_GOALS)
+
+else
+
+PGXS := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
+ifeq ($(wildcard $(PGXS)),)
+$(error $(PG_CONFIG) --pgxs names no file: install postgresql-server-dev-NN, or run scripts/deps.sh build)
+endif
+include $(PGXS)
+
+all: $(RELAY)
+
+$(RELAY): $(RELAY_OBJS)
+	$(CC) $(CFLAGS) -shared -o $@ $(RELAY_OBJS) $(LDFLAGS) -lrdkafka -lstdc++
+
+install: install-relay
+install-relay: $(RELAY) installdirs
+	$(INSTALL_SHLIB) $(RELAY) '$(DESTDIR)$(pkglibdir)/'
+
+uninstall: uninstall-relay
+uninstall-relay:
+	rm -f '$(DESTDIR)$(pkglibdir)/$(RELAY)'
+
+$(SQL_SCRIPT): $(SQL_PARTS:%=sql/%.sql) extension/outbox.control
+	cat $(SQL_PARTS:%=sql/%.sql) > $@
+
+-include $(wildcard $(OBJS:.o=.d) $(RELAY_OBJS:.o=.d))
+.PHONY: install-relay uninstall-relay
+
+endif

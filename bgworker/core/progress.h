@@ -1,0 +1,111 @@
+// What is acknowledged, and which position that makes.
+#pragma once
+
+#include "xid_snapshot.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+namespace outbox
+{
+
+// How far publishing has got: every event visible in `from` is published, and of those visible only
+// in `to`, the ones with a seq up to `last_seq`.
+struct Position
+{
+    XidSnapshot from;
+    XidSnapshot to;
+    std::int64_t last_seq = 0;
+
+    bool operator==(const Position &other) const noexcept
+    {
+        return from == other.from && to == other.to && last_seq == other.last_seq;
+    }
+};
+
+// The events in flight between the relay and Kafka, in the order they were handed over, and the
+// windows they come from. Acknowledgements arrive in any order; only the prefix without a gap
+// becomes position. Bounded: the ring's size is fixed when it is made.
+class Progress
+{
+public:
+    // Allocates everything it will need for events. Throws std::bad_alloc.
+    explicit Progress(std::size_t max_events);
+
+    // Forgets all events and windows; publishing goes on from `position`.
+    void reset(const Position &position);
+
+    // The events handed over from now on are those of the window between the end of the window
+    // before and `to`. Throws std::bad_alloc, and then nothing has changed.
+    void open_window(const XidSnapshot &to);
+
+    // No further events come from the open window.
+    void close_window() noexcept;
+
+    // Whether an event of this size may be handed over: neither bound is passed, or it is alone.
+    bool has_room(std::size_t bytes, std::size_t max_bytes) const noexcept;
+
+    // Notes an event that goes to Kafka next, and returns its tag. Needs has_room().
+    std::uint64_t add(std::int64_t seq, std::size_t bytes, std::int64_t created_at) noexcept;
+
+    // Takes back the event that add() noted last: it was not handed over after all.
+    void remove_last() noexcept;
+
+    // Notes an acknowledgement. Returns false for a tag that is not in flight: it was acknowledged
+    // before, or belongs to the time before reset().
+    bool acknowledge(std::uint64_t tag) noexcept;
+
+    // As described at Position. Valid until the next call that is not const.
+    Position position() const;
+
+    // Events handed over and not acknowledged, and the bytes they take.
+    std::size_t in_flight() const noexcept { return in_flight_; }
+    std::size_t in_flight_bytes() const noexcept { return bytes_; }
+
+    // Events acknowledged since the beginning, all of the prefix.
+    std::uint64_t acknowledged_prefix() const noexcept { return head_ - forgotten_; }
+
+    // Events that stand behind the prefix: in flight, or acknowledged out of order.
+    std::size_t behind_prefix() const noexcept { return static_cast<std::size_t>(tail_ - head_); }
+
+    // When the oldest event behind the prefix was created; 0 when there is none.
+    std::int64_t oldest_created_at() const noexcept;
+
+    std::size_t windows() const noexcept { return windows_.size(); }
+
+private:
+    struct Event
+    {
+        std::int64_t seq;
+        std::int64_t created_at;
+        std::uint32_t bytes;
+        bool acknowledged;
+    };
+
+    struct Window
+    {
+        XidSnapshot to;
+        std::uint64_t first; // tag of its first event, or of the next window's
+        bool closed;
+    };
+
+    Event &at(std::uint64_t tag) noexcept { return ring_[tag % ring_.size()]; }
+    const Event &at(std::uint64_t tag) const noexcept { return ring_[tag % ring_.size()]; }
+    void advance() noexcept;
+    void retire_windows() noexcept;
+
+    std::vector<Event> ring_;
+    std::uint64_t head_ = 0; // first tag behind the prefix
+    std::uint64_t tail_ = 0; // tag of the next event
+    std::uint64_t forgotten_ = 0;
+    std::size_t in_flight_ = 0;
+    std::size_t bytes_ = 0;
+
+    XidSnapshot from_;               // beginning of windows_.front()
+    std::deque<Window> windows_;  // the last one may be open
+    std::int64_t last_seq_ = 0;   // of the prefix, in windows_.front()
+};
+
+} // namespace outbox

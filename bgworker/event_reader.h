@@ -1,0 +1,71 @@
+// Reads committed events: index entries of a window, and rows by their place.
+#pragma once
+
+#include "core/xid_snapshot.h"
+#include "core/window_keys.h"
+
+#include "../extension/event_table.h"
+
+namespace outbox
+{
+
+// A row of outbox.events. Points into the reader's buffers until the next fetch.
+struct EventRow
+{
+    int64 seq;
+    int64 xid;
+    TimestampTz created_at;
+    const pg_uuid_t *id;
+    bool has_schema_version;
+    int32 schema_version;
+    text *aggregate_type;
+    text *aggregate_id;
+    text *event_type;
+    text *partition_key; // null: aggregate_id
+    Jsonb *payload;
+    bytea *payload_bytes;
+    Jsonb *headers;
+};
+
+// The ring's tables, opened for one transaction.
+struct EventTables
+{
+    struct Slot
+    {
+        Relation table; // null: the slot is empty, or not opened
+        Relation index;
+        IndexFetchTableData *fetch;
+        TupleTableSlot *row;
+    };
+    Slot slots[kRingSlots];
+};
+
+enum class OpenResult
+{
+    opened,
+    locked, // somebody holds an exclusive lock; try later
+    missing // the extension is not (or no longer) in this database
+};
+
+// Opens the tables without waiting for a lock: a relay that waits in line behind DROP EXTENSION or
+// TRUNCATE would hold up neither, but could deadlock with both. To be called first in a transaction.
+OpenResult open_events(EventTables *tables);
+
+// Closes them; the locks go with the transaction.
+void close_events(EventTables *tables);
+
+// The snapshot of the current transaction, in 64-bit form. May raise an error.
+void take_snapshot(XidSnapshot *snapshot);
+
+// Runs the scan that `keys` needs. Raises *commit_lsn to the last commit record that may not be
+// flushed yet, of all transactions met. Returns false when a shutdown was requested meanwhile.
+bool scan_keys(EventTables *tables, WindowKeys *keys, XLogRecPtr *commit_lsn);
+
+// Reads the row at the place; false when it is not there: its subtransaction or transaction was
+// rolled back. Memory goes to the current context.
+bool fetch_event(EventTables *tables, const EventKey *key, EventRow *event);
+
+// Encoding of a row's place: slot, block, offset.
+Locator make_locator(int slot, const ItemPointerData *place);
+
+} // namespace outbox

@@ -1,0 +1,368 @@
+// The launcher looks at what is (pg_database, the slots, the workers) and acts on the difference, on
+// every wake-up and every few seconds: a missed signal costs time, never a relay.
+
+#include "launcher.h"
+
+#include "../extension/shared_state.h"
+
+extern "C"
+{
+#include "access/htup_details.h"
+#include "utils/ps_status.h"
+}
+
+namespace outbox
+{
+
+namespace
+{
+
+constexpr long kTurnMs = 5000;
+constexpr long kBusyTurnMs = 100;
+constexpr int kFirstPauseMs = 1000;
+constexpr int kLongestPauseMs = 60 * 1000;
+constexpr int kHealthyMs = 60 * 1000;
+
+// Relays that have been registered and not yet looked whether their database has the extension.
+constexpr int kMaxStarting = 4;
+
+// What the launcher knows of the relay of the slot with the same index.
+struct Watch
+{
+    Oid database; // InvalidOid: not watched
+    bool wanted;
+    bool seen; // in pg_database, this turn
+    BackgroundWorkerHandle *handle;
+    int failures;
+    TimestampTz started_at;
+    TimestampTz start_after;
+};
+
+Watch watches[kMaxDatabases];
+HTAB *without_extension; // databases that were looked at and have no extension
+bool told_about_full_slots;
+bool told_about_no_worker;
+
+DatabaseSlot &
+slot_of(const Watch &watch)
+{
+    return shared_state()->slots[&watch - watches];
+}
+
+RelayState
+reported_state(DatabaseSlot &slot)
+{
+    SpinLockAcquire(&slot.mutex);
+    const RelayState state = slot.report.state;
+    SpinLockRelease(&slot.mutex);
+    return state;
+}
+
+void
+report_state(DatabaseSlot &slot, RelayState state)
+{
+    SpinLockAcquire(&slot.mutex);
+    slot.report.state = state;
+    SpinLockRelease(&slot.mutex);
+}
+
+Watch *
+watch_database(Oid database)
+{
+    DatabaseSlot *slot = take_slot(database);
+    if (slot == nullptr)
+    {
+        if (!told_about_full_slots)
+            ereport(WARNING,
+                    (errmsg("outbox: more than %d databases, some get no relay", kMaxDatabases)));
+        told_about_full_slots = true;
+        return nullptr;
+    }
+    Watch *watch = &watches[slot - shared_state()->slots];
+    if (watch->database != database)
+    {
+        if (watch->handle != nullptr)
+            pfree(watch->handle);
+        *watch = {};
+        watch->database = database;
+        watch->wanted = true;
+    }
+    return watch;
+}
+
+// Brings the watches in line with pg_database. Templates are left alone: a session in template1
+// would be in the way of every CREATE DATABASE.
+void
+look_at_databases()
+{
+    StartTransactionCommand();
+    Relation relation = table_open(DatabaseRelationId, AccessShareLock);
+    TableScanDesc scan = table_beginscan_catalog(relation, 0, nullptr);
+    HeapTuple row;
+    for (Watch &watch : watches)
+        watch.seen = false;
+    while ((row = heap_getnext(scan, ForwardScanDirection)) != nullptr)
+    {
+        Form_pg_database database = reinterpret_cast<Form_pg_database>(GETSTRUCT(row));
+        if (!database->datallowconn || database->datistemplate)
+            continue;
+        DatabaseSlot *slot = find_slot(database->oid);
+        const bool known_without =
+            hash_search(without_extension, &database->oid, HASH_FIND, nullptr) != nullptr;
+        if (slot == nullptr && known_without)
+            continue;
+        Watch *watch = watch_database(database->oid);
+        if (watch != nullptr)
+            watch->seen = true;
+    }
+    table_endscan(scan);
+    table_close(relation, AccessShareLock);
+    CommitTransactionCommand();
+    (void) pgstat_report_stat(false);
+}
+
+void
+forget(Watch &watch)
+{
+    if (watch.handle != nullptr)
+        pfree(watch.handle);
+    free_slot(&slot_of(watch));
+    watch = {};
+}
+
+bool
+is_running(const Watch &watch)
+{
+    return watch.handle != nullptr || pg_atomic_read_u32(&slot_of(watch).relay_pid) != 0;
+}
+
+void
+pause_after_failure(Watch &watch)
+{
+    const TimestampTz now = GetCurrentTimestamp();
+    if (TimestampDifferenceExceeds(watch.started_at, now, kHealthyMs))
+        watch.failures = 0;
+    watch.failures = Min(watch.failures + 1, 16);
+    const int pause = Min(kFirstPauseMs << Min(watch.failures - 1, 6), kLongestPauseMs);
+    watch.start_after = TimestampTzPlusMilliseconds(now, pause);
+}
+
+void
+note_exit(Watch &watch)
+{
+    DatabaseSlot &slot = slot_of(watch);
+    switch (static_cast<RelayExit>(pg_atomic_read_u32(&slot.relay_exit)))
+    {
+    case RelayExit::no_extension:
+        watch.wanted = false;
+        report_state(slot, RelayState::no_extension);
+        break;
+    case RelayExit::restart:
+        watch.start_after = 0;
+        break;
+    case RelayExit::told_to:
+        report_state(slot, RelayState::absent);
+        watch.start_after = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), kFirstPauseMs);
+        break;
+    case RelayExit::unexpected:
+        report_state(slot, RelayState::absent);
+        pause_after_failure(watch);
+        break;
+    }
+}
+
+void
+look_at_worker(Watch &watch)
+{
+    if (watch.handle == nullptr)
+        return;
+    pid_t pid;
+    const BgwHandleStatus status = GetBackgroundWorkerPid(watch.handle, &pid);
+    if (status != BGWH_STOPPED)
+        return;
+    pfree(watch.handle);
+    watch.handle = nullptr;
+    note_exit(watch);
+}
+
+// A database that was looked at in vain needs no slot; CREATE EXTENSION takes a new one.
+void
+retire_if_idle(Watch &watch)
+{
+    DatabaseSlot &slot = slot_of(watch);
+    if (watch.wanted || is_running(watch) || pg_atomic_read_u32(&slot.look_again) != 0)
+        return;
+    (void) hash_search(without_extension, &watch.database, HASH_ENTER, nullptr);
+    forget(watch);
+}
+
+bool
+is_held(DatabaseSlot &slot)
+{
+    const uint32 holder = pg_atomic_read_u32(&slot.held_by);
+    if (holder == 0)
+        return false;
+    if (BackendPidGetProc(static_cast<int>(holder)) != nullptr)
+        return true;
+    pg_atomic_write_u32(&slot.held_by, 0); // it died before it could let go
+    return false;
+}
+
+void
+start_relay(Watch &watch)
+{
+    DatabaseSlot &slot = slot_of(watch);
+    BackgroundWorker worker = {};
+    worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
+    worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
+    worker.bgw_restart_time = BGW_NEVER_RESTART; // the launcher decides
+    snprintf(worker.bgw_library_name, sizeof(worker.bgw_library_name), "outbox_relay");
+    snprintf(worker.bgw_function_name, sizeof(worker.bgw_function_name), "outbox_relay_main");
+    snprintf(worker.bgw_name, BGW_MAXLEN, "outbox relay for database %u", watch.database);
+    snprintf(worker.bgw_type, BGW_MAXLEN, "outbox relay");
+    worker.bgw_main_arg = Int32GetDatum(static_cast<int32>(&watch - watches));
+    worker.bgw_notify_pid = MyProcPid;
+
+    pg_atomic_write_u32(&slot.relay_exit, static_cast<uint32>(RelayExit::unexpected));
+    watch.started_at = GetCurrentTimestamp();
+    if (RegisterDynamicBackgroundWorker(&worker, &watch.handle))
+    {
+        report_state(slot, RelayState::starting);
+        told_about_no_worker = false;
+        return;
+    }
+    watch.handle = nullptr;
+    watch.start_after = TimestampTzPlusMilliseconds(watch.started_at, kFirstPauseMs * 5);
+    if (!told_about_no_worker)
+        ereport(WARNING, (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+                          errmsg("outbox: no background worker is free for database %u",
+                                 watch.database),
+                          errhint("Raise max_worker_processes; events wait until then.")));
+    told_about_no_worker = true;
+}
+
+int
+count_starting()
+{
+    int starting = 0;
+    for (Watch &watch : watches)
+        if (watch.handle != nullptr && reported_state(slot_of(watch)) == RelayState::starting)
+            starting++;
+    return starting;
+}
+
+void
+forget_without_extension()
+{
+    if (without_extension != nullptr)
+        hash_destroy(without_extension);
+    HASHCTL control = {};
+    control.keysize = sizeof(Oid);
+    control.entrysize = sizeof(Oid);
+    without_extension =
+        hash_create("outbox databases without the extension", 64, &control, HASH_ELEM | HASH_BLOBS);
+}
+
+// Returns how long the launcher may sleep.
+long
+take_turn()
+{
+    if (pg_atomic_exchange_u32(&shared_state()->look_everywhere, 0) != 0)
+        forget_without_extension();
+    look_at_databases();
+    long sleep_ms = kTurnMs;
+    int starting = count_starting();
+    for (Watch &watch : watches)
+    {
+        if (!OidIsValid(watch.database))
+            continue;
+        DatabaseSlot &slot = slot_of(watch);
+        look_at_worker(watch);
+        if (!watch.seen && !is_running(watch))
+        {
+            forget(watch);
+            continue;
+        }
+        if (pg_atomic_exchange_u32(&slot.look_again, 0) != 0)
+        {
+            watch.wanted = true;
+            watch.start_after = 0;
+        }
+        if (is_held(slot))
+        {
+            sleep_ms = Min(sleep_ms, kBusyTurnMs);
+            continue;
+        }
+        if (!watch.wanted)
+        {
+            retire_if_idle(watch);
+            continue;
+        }
+        if (is_running(watch))
+            continue;
+        const long wait = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), watch.start_after);
+        if (wait == 0 && starting < kMaxStarting)
+        {
+            start_relay(watch);
+            starting++;
+        }
+        else
+            sleep_ms = Min(sleep_ms, Max(wait, kBusyTurnMs));
+    }
+    return sleep_ms;
+}
+
+void
+leave(int, Datum)
+{
+    pg_atomic_write_u32(&shared_state()->launcher_proc, 0);
+}
+
+} // namespace
+
+void
+register_launcher()
+{
+    BackgroundWorker worker = {};
+    worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
+    worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
+    worker.bgw_restart_time = 5;
+    snprintf(worker.bgw_library_name, sizeof(worker.bgw_library_name), "outbox");
+    snprintf(worker.bgw_function_name, sizeof(worker.bgw_function_name), "outbox_launcher_main");
+    snprintf(worker.bgw_name, BGW_MAXLEN, "outbox launcher");
+    snprintf(worker.bgw_type, BGW_MAXLEN, "outbox launcher");
+    RegisterBackgroundWorker(&worker);
+}
+
+} // namespace outbox
+
+extern "C" PGDLLEXPORT void
+outbox_launcher_main(Datum)
+{
+    using namespace outbox;
+    pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
+    pqsignal(SIGHUP, SignalHandlerForConfigReload);
+    BackgroundWorkerUnblockSignals();
+    before_shmem_exit(leave, 0);
+    BackgroundWorkerInitializeConnection(nullptr, nullptr, 0);
+
+    forget_without_extension();
+    pg_atomic_write_u32(&shared_state()->launcher_proc,
+                        static_cast<uint32>(my_proc_number()) + 1);
+    pgstat_report_appname("outbox launcher");
+
+    while (!ShutdownRequestPending)
+    {
+        ResetLatch(MyLatch);
+        CHECK_FOR_INTERRUPTS();
+        if (ConfigReloadPending)
+        {
+            ConfigReloadPending = false;
+            ProcessConfigFile(PGC_SIGHUP);
+        }
+        const long sleep_ms = take_turn();
+        (void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, sleep_ms,
+                         PG_WAIT_EXTENSION);
+    }
+    proc_exit(0);
+}

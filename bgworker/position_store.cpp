@@ -1,0 +1,200 @@
+#include "position_store.h"
+
+#include "guard.h"
+
+namespace outbox
+{
+
+namespace
+{
+
+// Rows by what they are: 'own', 'copied' (from a template database), 'restored' (from a dump).
+constexpr const char *kSelect =
+    "select case when p.xmin operator(pg_catalog.<>) p.written_by::xid then 'restored' "
+    "            when p.database_oid operator(pg_catalog.=) $1 then 'own' else 'copied' end, "
+    "       p.from_snapshot::text, p.to_snapshot::text, p.last_seq, p.published_total "
+    "from outbox.relay_position p";
+
+constexpr const char *kInsert =
+    "insert into outbox.relay_position (database_oid, written_by, from_snapshot, to_snapshot, "
+    "last_seq, published_total, updated_at) "
+    "values ($1, pg_catalog.pg_current_xact_id(), $2::pg_snapshot, $2::pg_snapshot, 0, 0, "
+    "pg_catalog.now())";
+
+constexpr const char *kUpdate =
+    "update outbox.relay_position p set written_by = pg_catalog.pg_current_xact_id(), "
+    "from_snapshot = $2::pg_snapshot, to_snapshot = $3::pg_snapshot, last_seq = $4, "
+    "published_total = $5, updated_at = pg_catalog.clock_timestamp() "
+    "where p.database_oid operator(pg_catalog.=) $1 "
+    "and p.xmin operator(pg_catalog.=) p.written_by::xid";
+
+constexpr const char *kInsertTick =
+    "insert into outbox.ticks (next_xid, snapshot, published_at) "
+    "values ($1, $2::pg_snapshot, pg_catalog.clock_timestamp())";
+
+// A snapshot that sees nothing: no transaction has an id below 3.
+constexpr const char *kNothing = "3:3:";
+
+void
+check_spi(int result, int expected)
+{
+    if (result != expected)
+        ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR),
+                        errmsg("outbox relay: unexpected result of a statement: %s",
+                               SPI_result_code_string(result))));
+}
+
+void
+execute(const char *statement, int count, Oid *types, Datum *values, int expected)
+{
+    check_spi(SPI_execute_with_args(statement, count, types, values, nullptr, false, 0), expected);
+}
+
+char *
+text_of(const XidSnapshot &snapshot)
+{
+    // The string lives and dies inside the call, its copy in the current memory context.
+    char *copy = nullptr;
+    Size size = 0;
+    call_cpp([&] { size = snapshot.to_text().size() + 1; });
+    copy = static_cast<char *>(palloc(size));
+    call_cpp([&] { strlcpy(copy, snapshot.to_text().c_str(), size); });
+    return copy;
+}
+
+struct Counts
+{
+    int own;
+    int copied;
+    int restored;
+};
+
+bool
+parse_into(XidSnapshot *snapshot, const char *text)
+{
+    bool parsed = false;
+    call_cpp([&] { parsed = XidSnapshot::parse(text, *snapshot); });
+    return parsed;
+}
+
+// Returns what is wrong with the row, or null.
+const char *
+read_own(HeapTuple row, TupleDesc desc, StoredPosition *stored)
+{
+    bool is_null;
+    Position &position = stored->position;
+    if (!parse_into(&position.from, SPI_getvalue(row, desc, 2)) ||
+        !parse_into(&position.to, SPI_getvalue(row, desc, 3)))
+        return "its snapshots cannot be read";
+    position.last_seq = DatumGetInt64(SPI_getbinval(row, desc, 4, &is_null));
+    stored->published_total = DatumGetInt64(SPI_getbinval(row, desc, 5, &is_null));
+    const uint64 next_xid = U64FromFullTransactionId(ReadNextFullTransactionId());
+    if (position.from.xmax() > next_xid || position.to.xmax() > next_xid)
+        return "it names transactions that have not begun";
+    if (position.to.xmax() < position.from.xmax())
+        return "to_snapshot is older than from_snapshot";
+    return nullptr;
+}
+
+const char *
+read_rows(StoredPosition *stored, Counts *counts)
+{
+    const char *problem = nullptr;
+    for (uint64 i = 0; i < SPI_processed; i++)
+    {
+        HeapTuple row = SPI_tuptable->vals[i];
+        TupleDesc desc = SPI_tuptable->tupdesc;
+        const char *kind = SPI_getvalue(row, desc, 1);
+        if (strcmp(kind, "own") == 0)
+        {
+            counts->own++;
+            problem = read_own(row, desc, stored);
+        }
+        else if (strcmp(kind, "copied") == 0)
+            counts->copied++;
+        else
+            counts->restored++;
+    }
+    if (counts->own > 1)
+        problem = "there are several rows for this database";
+    return problem;
+}
+
+void
+insert_position(const char *snapshot)
+{
+    Oid types[] = {OIDOID, TEXTOID};
+    Datum values[] = {ObjectIdGetDatum(MyDatabaseId), CStringGetTextDatum(snapshot)};
+    execute(kInsert, 2, types, values, SPI_OK_INSERT);
+}
+
+char *
+current_snapshot_text()
+{
+    return DatumGetCString(
+        DirectFunctionCall1(pg_snapshot_out, OidFunctionCall0(F_PG_CURRENT_SNAPSHOT)));
+}
+
+void
+create_position(StoredPosition *stored, const Counts &counts)
+{
+    const char *snapshot = kNothing;
+    if (counts.copied > 0)
+    {
+        snapshot = current_snapshot_text();
+        execute("delete from outbox.relay_position", 0, nullptr, nullptr, SPI_OK_DELETE);
+        ereport(LOG, (errmsg("outbox: this database is a copy; events from before the copy are "
+                             "left to the original")));
+    }
+    insert_position(snapshot);
+    (void) parse_into(&stored->position.from, snapshot);
+    (void) parse_into(&stored->position.to, snapshot);
+    stored->position.last_seq = 0;
+    stored->published_total = 0;
+}
+
+} // namespace
+
+LoadResult
+load_position(StoredPosition *stored, char *problem, size_t problem_size)
+{
+    check_spi(SPI_connect(), SPI_OK_CONNECT);
+    Oid types[] = {OIDOID};
+    Datum values[] = {ObjectIdGetDatum(MyDatabaseId)};
+    execute(kSelect, 1, types, values, SPI_OK_SELECT);
+    Counts counts = {};
+    const char *broken = read_rows(stored, &counts);
+    if (broken != nullptr)
+        snprintf(problem, problem_size, "outbox.relay_position is damaged: %s", broken);
+    else if (counts.own == 0)
+        create_position(stored, counts);
+    SPI_finish();
+    return broken != nullptr ? LoadResult::broken : LoadResult::loaded;
+}
+
+bool
+save_position(const Position &position, int64 published_total)
+{
+    check_spi(SPI_connect(), SPI_OK_CONNECT);
+    Oid types[] = {OIDOID, TEXTOID, TEXTOID, INT8OID, INT8OID};
+    Datum values[] = {ObjectIdGetDatum(MyDatabaseId), CStringGetTextDatum(text_of(position.from)),
+                      CStringGetTextDatum(text_of(position.to)), Int64GetDatum(position.last_seq),
+                      Int64GetDatum(published_total)};
+    execute(kUpdate, 5, types, values, SPI_OK_UPDATE);
+    const bool saved = SPI_processed == 1;
+    SPI_finish();
+    return saved;
+}
+
+void
+save_tick(const XidSnapshot &snapshot)
+{
+    check_spi(SPI_connect(), SPI_OK_CONNECT);
+    Oid types[] = {INT8OID, TEXTOID};
+    Datum values[] = {Int64GetDatum(static_cast<int64>(snapshot.xmax())),
+                      CStringGetTextDatum(text_of(snapshot))};
+    execute(kInsertTick, 2, types, values, SPI_OK_INSERT);
+    SPI_finish();
+}
+
+} // namespace outbox

@@ -1,0 +1,130 @@
+// One relay's work: windows of committed events go to Kafka, acknowledgements become the position.
+#pragma once
+
+#include "core/backoff.h"
+#include "core/progress.h"
+#include "core/window_keys.h"
+#include "kafka/producer.h"
+
+#include "event_reader.h"
+#include "position_store.h"
+
+#include "../extension/shared_state.h"
+
+#include <memory>
+
+namespace outbox
+{
+
+enum class StepResult
+{
+    idle,   // nothing more to hand over at present
+    busy,   // there is more
+    full,   // there may be more, but what is in flight must be acknowledged first
+    locked, // a table is exclusively locked by somebody
+    gone    // the extension is not there any more
+};
+
+// Lives on the heap as long as the process. Methods that call PostgreSQL may be left by longjmp, so
+// they keep no object with a destructor on their frames; those of EventSink call no PostgreSQL.
+class Publisher final : public kafka::EventSink
+{
+public:
+    // Throws std::bad_alloc.
+    Publisher(std::size_t max_events, std::size_t max_bytes);
+
+    void start(const StoredPosition &stored); // throws std::bad_alloc
+    void configure(std::int64_t backoff_initial_ms, std::int64_t backoff_max_ms) noexcept;
+
+    // Takes over the producer; null ends publishing.
+    void set_producer(kafka::Producer *producer) noexcept;
+    bool has_producer() const noexcept { return producer_ != nullptr; }
+
+    // Hands the next events over, in one short transaction. Opens a new window when the one before
+    // is through and `look` is set.
+    StepResult publish(bool look);
+
+    // Hears what Kafka has to say. Returns true when there was something.
+    bool serve();
+
+    // Goes back to the acknowledged prefix after a failure, once nothing is outstanding and the
+    // pause is over. Returns how long to wait at most before the next call, in ms; -1: as you like.
+    long recover(TimestampTz now);
+
+    // Writes the position, in a transaction of its own, when it is due. Returns false when the
+    // table's row is gone. Sets *wait_ms to when it will be due, -1: not before something happens.
+    bool save_if_due(TimestampTz now, bool at_once, long *wait_ms);
+
+    // Nothing read is unpublished, and nothing is in flight.
+    bool caught_up() const noexcept;
+    std::size_t outstanding() const noexcept { return producer_ ? producer_->outstanding() : 0; }
+
+    // The part of the report that publishing knows; the state only when it is not the caller's.
+    void fill_report(RelayReport *report) const noexcept;
+    bool backing_off() const noexcept { return backoff_.failures() > 0; }
+
+    void delivered(std::uint64_t tag) noexcept override;
+    void failed(std::uint64_t tag, const kafka::Failure &failure) noexcept override;
+    void trouble(const kafka::Failure &failure) noexcept override;
+    void log(int level, const char *facility, const char *text) noexcept override;
+
+private:
+    enum class HandOver
+    {
+        queued,
+        dropped, // there is no such row
+        full,
+        halted
+    };
+
+    void open_window();
+    bool hand_over_some();
+    HandOver hand_over(EventTables *tables, const EventKey *key, TimestampTz now);
+    void note_failure(const kafka::Failure &failure, bool halt) noexcept;
+    void note_success() noexcept;
+    long watch_attempts(TimestampTz now);
+    void tell_log();
+    void rewind();
+
+    Progress progress_;
+    WindowKeys keys_;
+    const std::size_t max_bytes_;
+    std::unique_ptr<kafka::Producer> producer_;
+
+    EventTables tables_ = {};
+    MemoryContext event_context_ = nullptr; // reset for each event
+    XidSnapshot read_up_to_;                   // end of the last window that was opened
+    bool window_open_ = false;
+    std::uint64_t emitted_mark_ = 0; // the shared count when it was opened
+    TimestampTz oldest_waiting_ = 0;
+
+    Backoff backoff_;
+    bool halted_ = false; // a record failed: nothing is handed over until recover() has gone back
+    bool dead_ = false;   // the producer is
+    TimestampTz next_attempt_at_ = 0;
+    TimestampTz presume_well_at_ = 0;
+    kafka::Failure trouble_; // the last news that was more telling than "all brokers are down"
+    kafka::Failure last_failure_;
+    TimestampTz last_failure_at_ = 0;
+    bool failure_untold_ = false;
+    bool recovery_untold_ = false;
+    std::uint32_t failures_before_recovery_ = 0;
+
+    std::int64_t published_before_ = 0; // by earlier relays
+    TimestampTz last_published_at_ = 0;
+    Position saved_;
+    TimestampTz saved_at_ = 0;
+    TimestampTz tick_at_ = 0;
+
+    struct LogLine
+    {
+        int level;
+        char text[512];
+    };
+    static constexpr int kMaxLogLines = 16;
+    LogLine log_lines_[kMaxLogLines];
+    int log_count_ = 0;
+    int log_dropped_ = 0;
+};
+
+} // namespace outbox

@@ -1,0 +1,115 @@
+// What the publisher hears from Kafka: acknowledgements, failures, log lines.
+
+#include "publisher.h"
+
+#include "../extension/shared_state.h"
+
+extern "C"
+{
+#include "common/pg_prng.h"
+}
+
+namespace outbox
+{
+
+namespace
+{
+
+constexpr const char *kAllBrokersDown = "_ALL_BROKERS_DOWN";
+
+} // namespace
+
+void
+Publisher::delivered(std::uint64_t tag) noexcept
+{
+    if (!progress_.acknowledge(tag))
+        return; // of the time before a rewind
+    last_published_at_ = GetCurrentTimestamp();
+    if (backing_off() && !halted_)
+        note_success();
+}
+
+// Whatever the reason, nothing behind the failed event may count as published, and nothing more is
+// handed over until it has been tried again.
+void
+Publisher::failed(std::uint64_t, const kafka::Failure &failure) noexcept
+{
+    if (!halted_)
+        note_failure(failure, true);
+}
+
+void
+Publisher::trouble(const kafka::Failure &failure) noexcept
+{
+    if (strcmp(failure.name, kAllBrokersDown) != 0)
+    {
+        trouble_ = failure;
+        return;
+    }
+    // The text of what happened to a connection tells more than the sum.
+    note_failure(trouble_.name[0] != '\0' ? trouble_ : failure, false);
+}
+
+void
+Publisher::log(int level, const char *facility, const char *text) noexcept
+{
+    if (log_count_ == kMaxLogLines)
+    {
+        log_dropped_++;
+        return;
+    }
+    LogLine &line = log_lines_[log_count_++];
+    line.level = level;
+    snprintf(line.text, sizeof(line.text), "%s: %s", facility, text);
+}
+
+void
+Publisher::note_failure(const kafka::Failure &failure, bool halt) noexcept
+{
+    const TimestampTz now = GetCurrentTimestamp();
+    const int64 wait = backoff_.fail(pg_prng_uint64(&pg_global_prng_state));
+    last_failure_ = failure;
+    last_failure_at_ = now;
+    next_attempt_at_ = TimestampTzPlusMilliseconds(now, wait);
+    // librdkafka's own jitter may make it wait half as long again.
+    presume_well_at_ = TimestampTzPlusMilliseconds(now, wait * 3 + 1000);
+    halted_ = halted_ || halt;
+    if (backoff_.failures() == 1)
+        failure_untold_ = true;
+}
+
+void
+Publisher::note_success() noexcept
+{
+    recovery_untold_ = true;
+    failures_before_recovery_ = backoff_.failures();
+    backoff_.succeed();
+    next_attempt_at_ = 0;
+    trouble_ = {};
+}
+
+// One line when trouble begins and one when it ends; librdkafka's own lines are for debugging.
+void
+Publisher::tell_log()
+{
+    for (int i = 0; i < log_count_; i++)
+        ereport(DEBUG1, (errmsg_internal("outbox relay: librdkafka: %s", log_lines_[i].text)));
+    if (log_dropped_ > 0)
+        ereport(DEBUG1,
+                (errmsg_internal("outbox relay: %d lines of librdkafka dropped", log_dropped_)));
+    log_count_ = 0;
+    log_dropped_ = 0;
+
+    if (failure_untold_)
+        ereport(WARNING, (errmsg("outbox relay cannot publish: %s: %s", last_failure_.name,
+                                 last_failure_.text),
+                          errdetail("Events wait in the database; the relay tries again by itself."),
+                          last_failure_.hint[0] != '\0' ? errhint("%s", last_failure_.hint) : 0));
+    if (recovery_untold_)
+        ereport(LOG, (errmsg("outbox relay publishes again after %u failed attempts",
+                             failures_before_recovery_)));
+    failure_untold_ = false;
+    recovery_untold_ = false;
+}
+
+} // namespace outbox

@@ -1,0 +1,418 @@
+// The relay's process: starts, waits, decides what is next, ends. One for each database.
+
+#include "kafka_setup.h"
+#include "publisher.h"
+
+#include "guard.h"
+
+#include "../extension/settings.h"
+#include "../extension/shared_state.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+extern "C"
+{
+#include "catalog/pg_db_role_setting.h"
+#include "commands/dbcommands.h"
+#include "utils/array.h"
+}
+
+extern "C"
+{
+PG_MODULE_MAGIC;
+}
+
+namespace outbox
+{
+
+namespace
+{
+
+// Not every commit wakes the relay: COMMIT PREPARED of another version, a restore, a lost signal.
+constexpr long kPollMs = 1000;
+constexpr long kLockedMs = 100;
+constexpr int kDrainMs = 500;
+
+struct Relay
+{
+    DatabaseSlot *slot;
+    Publisher *publisher;
+    KafkaSetup *setup; // of the producer
+    int wake_fd;
+    WaitEventSet *wait_set;
+    RelayState state;
+    char config_error[512];
+    char *database_settings; // as they were when the process started
+    bool look;               // something may have been committed
+    bool restart;
+};
+
+Relay relay;
+
+void
+leave(int, Datum)
+{
+    if (relay.publisher != nullptr)
+        relay.publisher->set_producer(nullptr);
+    pg_atomic_write_u32(&relay.slot->relay_proc, 0);
+    pg_atomic_write_u32(&relay.slot->relay_pid, 0);
+    ConditionVariableBroadcast(&relay.slot->position_written);
+    wake_launcher();
+}
+
+[[noreturn]] void
+exit_as(RelayExit reason)
+{
+    pg_atomic_write_u32(&relay.slot->relay_exit, static_cast<uint32>(reason));
+    proc_exit(0);
+}
+
+void
+show()
+{
+    RelayReport report = {};
+    if (relay.publisher != nullptr)
+        relay.publisher->fill_report(&report);
+    report.state = relay.state;
+    if (report.state == RelayState::running && relay.publisher->backing_off())
+        report.state = RelayState::backing_off;
+    strlcpy(report.config_error, relay.config_error, sizeof(report.config_error));
+    SpinLockAcquire(&relay.slot->mutex);
+    relay.slot->report = report;
+    SpinLockRelease(&relay.slot->mutex);
+}
+
+void
+show_stopped(const char *problem)
+{
+    SpinLockAcquire(&relay.slot->mutex);
+    relay.slot->report.state = RelayState::stopped;
+    relay.slot->report.last_error_at = GetCurrentTimestamp();
+    strlcpy(relay.slot->report.last_error, problem, sizeof(relay.slot->report.last_error));
+    SpinLockRelease(&relay.slot->mutex);
+}
+
+// The settings that this session got from ALTER DATABASE, as one text.
+char *
+read_database_settings()
+{
+    check_stack_depth();
+    char *text = pstrdup("");
+    if (SPI_connect() != SPI_OK_CONNECT ||
+        SPI_execute("select s.setconfig::text from pg_catalog.pg_db_role_setting s "
+                    "join pg_catalog.pg_database d on d.oid operator(pg_catalog.=) s.setdatabase "
+                    "where d.datname operator(pg_catalog.=) pg_catalog.current_database() "
+                    "and s.setrole operator(pg_catalog.=) 0",
+                    true, 1) != SPI_OK_SELECT)
+        ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR),
+                        errmsg("outbox relay: could not read the settings of the database")));
+    if (SPI_processed == 1)
+    {
+        const char *found = SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
+        if (found != nullptr)
+            text = MemoryContextStrdup(TopMemoryContext, found);
+    }
+    else
+        text = MemoryContextStrdup(TopMemoryContext, "");
+    SPI_finish();
+    return text;
+}
+
+void
+apply_database_settings()
+{
+    Relation relation = table_open(DbRoleSettingRelationId, AccessShareLock);
+    ApplySetting(GetActiveSnapshot(), MyDatabaseId, InvalidOid, relation, PGC_S_DATABASE);
+    table_close(relation, AccessShareLock);
+}
+
+// Reads the settings into `setup`. On failure `why` says what is wrong with them.
+bool
+read_setup(KafkaSetup *setup, kafka::Failure *why)
+{
+    bool usable = false;
+    const char *database = get_database_name(MyDatabaseId);
+    call_cpp([&] {
+        setup->bootstrap_servers = settings.bootstrap_servers;
+        setup->client_id = std::string("outbox-") + (database != nullptr ? database : "");
+        setup->backoff_initial_ms = settings.backoff_initial_ms;
+        setup->backoff_max_ms = settings.backoff_max_ms;
+        setup->max_messages = static_cast<std::size_t>(settings.max_in_flight);
+        setup->max_bytes = static_cast<std::size_t>(settings.max_in_flight_kb) * 1024;
+        setup->max_event_bytes = static_cast<std::size_t>(settings.max_event_bytes);
+        usable = read_properties(DataDir, settings.kafka_config_file, settings.kafka_config, *setup,
+                                 *why);
+    });
+    return usable;
+}
+
+// A failed attempt is logged once and stays in relay_status until a configuration is good.
+void
+note_config_error(const kafka::Failure &why)
+{
+    snprintf(relay.config_error, sizeof(relay.config_error), "%s%s%s", why.text,
+             why.hint[0] != '\0' ? " " : "", why.hint);
+    ereport(WARNING, (errcode(ERRCODE_CONFIG_FILE_ERROR),
+                      errmsg("outbox relay: the Kafka configuration is not usable: %s", why.text),
+                      why.hint[0] != '\0' ? errhint("%s", why.hint) : 0));
+}
+
+kafka::Producer *
+try_create_producer(const KafkaSetup *setup, kafka::Failure *why)
+{
+    kafka::Producer *producer = nullptr;
+    call_cpp([&] { producer = create_producer(*setup, relay.wake_fd, *why); });
+    return producer;
+}
+
+// Makes a producer from the current settings, or says why there is none.
+void
+connect_kafka()
+{
+    relay.publisher->configure(settings.backoff_initial_ms, settings.backoff_max_ms);
+    StartTransactionCommand();
+    kafka::Failure why;
+    const bool usable = read_setup(relay.setup, &why);
+    CommitTransactionCommand();
+    if (settings.bootstrap_servers[0] == '\0')
+    {
+        relay.state = RelayState::not_configured;
+        return;
+    }
+    kafka::Producer *producer = usable ? try_create_producer(relay.setup, &why) : nullptr;
+    relay.publisher->set_producer(producer);
+    relay.state = producer != nullptr ? RelayState::running : RelayState::config_error;
+    if (producer == nullptr)
+        note_config_error(why);
+    else
+        relay.config_error[0] = '\0';
+}
+
+// A new configuration that works is taken up by a fresh start; one that does not leaves the relay
+// as it is.
+void
+reload()
+{
+    ProcessConfigFile(PGC_SIGHUP);
+    StartTransactionCommand();
+    PushActiveSnapshot(GetTransactionSnapshot());
+    apply_database_settings();
+    char *database_settings = read_database_settings();
+    const bool changed_there = strcmp(database_settings, relay.database_settings) != 0;
+    static KafkaSetup setup;
+    kafka::Failure why;
+    const bool usable = read_setup(&setup, &why);
+    PopActiveSnapshot();
+    CommitTransactionCommand();
+
+    relay.publisher->configure(settings.backoff_initial_ms, settings.backoff_max_ms);
+    const bool same = usable && setup == *relay.setup;
+    if (same && !changed_there && relay.config_error[0] == '\0')
+    {
+        pfree(database_settings);
+        return;
+    }
+    bool good = usable;
+    if (usable && settings.bootstrap_servers[0] != '\0')
+    {
+        kafka::Producer *trial = try_create_producer(&setup, &why);
+        good = trial != nullptr;
+        delete trial;
+    }
+    pfree(database_settings);
+    if (good)
+        relay.restart = true;
+    else
+        note_config_error(why);
+}
+
+void
+open_wait_set()
+{
+    relay.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (relay.wake_fd < 0)
+        ereport(ERROR, (errcode_for_file_access(), errmsg("outbox relay: eventfd failed: %m")));
+    relay.wait_set = create_wait_set(3);
+    AddWaitEventToSet(relay.wait_set, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, nullptr);
+    AddWaitEventToSet(relay.wait_set, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, nullptr, nullptr);
+    AddWaitEventToSet(relay.wait_set, WL_SOCKET_READABLE, relay.wake_fd, nullptr, nullptr);
+}
+
+void
+wait(long timeout_ms)
+{
+    WaitEvent events[3];
+    const int count =
+        WaitEventSetWait(relay.wait_set, timeout_ms, events, lengthof(events), PG_WAIT_EXTENSION);
+    relay.look = relay.look || count == 0;
+    for (int i = 0; i < count; i++)
+    {
+        if ((events[i].events & WL_LATCH_SET) == 0)
+            continue;
+        ResetLatch(MyLatch);
+        relay.look = true;
+    }
+}
+
+long
+sooner(long a, long b)
+{
+    if (a < 0)
+        return b;
+    return b < 0 ? a : Min(a, b);
+}
+
+// One round: hear Kafka, hand over, save. Returns how long to wait for the next one at most.
+long
+run_round()
+{
+    Publisher &publisher = *relay.publisher;
+    (void) publisher.serve();
+    const TimestampTz now = GetCurrentTimestamp();
+    long wait_ms = publisher.recover(now);
+    if (!publisher.has_producer() && relay.state == RelayState::running)
+        connect_kafka();
+
+    const StepResult step = publisher.publish(relay.look);
+    switch (step)
+    {
+    case StepResult::busy:
+        wait_ms = 0;
+        break;
+    case StepResult::idle:
+        relay.look = false;
+        break;
+    case StepResult::full:
+        break;
+    case StepResult::locked:
+        wait_ms = sooner(wait_ms, kLockedMs);
+        break;
+    case StepResult::gone:
+        exit_as(RelayExit::no_extension);
+    }
+    long save_ms;
+    if (!publisher.save_if_due(now, false, &save_ms))
+        exit_as(RelayExit::restart);
+    show();
+    return sooner(sooner(wait_ms, save_ms), kPollMs);
+}
+
+void
+run()
+{
+    while (!ShutdownRequestPending && !relay.restart)
+    {
+        CHECK_FOR_INTERRUPTS();
+        if (ConfigReloadPending)
+        {
+            ConfigReloadPending = false;
+            reload();
+            continue;
+        }
+        const long wait_ms = run_round();
+        (void) pgstat_report_stat(false);
+        wait(wait_ms);
+    }
+}
+
+// What Kafka acknowledges in the last moments need not be sent again.
+void
+drain()
+{
+    const TimestampTz deadline = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), kDrainMs);
+    for (;;)
+    {
+        (void) relay.publisher->serve();
+        const long left = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), deadline);
+        if (relay.publisher->outstanding() == 0 || left <= 0 || relay.publisher->backing_off())
+            break;
+        wait(Min(left, 100L));
+    }
+    long unused;
+    (void) relay.publisher->save_if_due(GetCurrentTimestamp(), true, &unused);
+}
+
+void
+prepare_session()
+{
+    SetConfigOption("search_path", "pg_catalog", PGC_SUSET, PGC_S_OVERRIDE);
+    // A position that is lost in a crash only means that events are published again.
+    SetConfigOption("synchronous_commit", "off", PGC_SUSET, PGC_S_OVERRIDE);
+    SetConfigOption("lock_timeout", "1s", PGC_SUSET, PGC_S_OVERRIDE);
+    SetConfigOption("statement_timeout", "0", PGC_SUSET, PGC_S_OVERRIDE);
+    SetConfigOption("default_transaction_isolation", "read committed", PGC_SUSET, PGC_S_OVERRIDE);
+    SetConfigOption("default_transaction_read_only", "off", PGC_SUSET, PGC_S_OVERRIDE);
+#if PG_VERSION_NUM >= 170000
+    SetConfigOption("transaction_timeout", "0", PGC_SUSET, PGC_S_OVERRIDE);
+#endif
+    pgstat_report_appname("outbox relay");
+}
+
+// Ends the process when there is nothing to relay here.
+void
+load()
+{
+    char problem[256];
+    static StoredPosition stored;
+    StartTransactionCommand();
+    PushActiveSnapshot(GetTransactionSnapshot());
+    if (!OidIsValid(get_extension_oid("outbox", true)))
+        exit_as(RelayExit::no_extension);
+    const LoadResult result = load_position(&stored, problem, sizeof(problem));
+    relay.database_settings = read_database_settings();
+    PopActiveSnapshot();
+    CommitTransactionCommand();
+    if (result == LoadResult::broken)
+    {
+        show_stopped(problem);
+        ereport(ERROR, (errcode(ERRCODE_DATA_CORRUPTED), errmsg("outbox relay stopped: %s", problem),
+                        errhint("Put the row right, see docs/operations.md; nothing is published "
+                                "until then.")));
+    }
+    call_cpp([&] {
+        relay.setup = new KafkaSetup;
+        relay.publisher =
+            new Publisher(static_cast<std::size_t>(settings.max_in_flight),
+                          static_cast<std::size_t>(settings.max_in_flight_kb) * 1024);
+        relay.publisher->start(stored);
+    });
+}
+
+void
+attach(Datum slot_number)
+{
+    if (shared_state() == nullptr || shared_state()->layout != kSharedLayout)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("the preloaded outbox library does not fit the relay's"),
+                        errhint("Restart PostgreSQL after an update of the outbox package.")));
+    relay.slot = &shared_state()->slots[DatumGetInt32(slot_number)];
+    relay.state = RelayState::starting;
+    relay.look = true;
+    before_shmem_exit(leave, 0);
+    pg_atomic_write_u32(&relay.slot->relay_pid, static_cast<uint32>(MyProcPid));
+    pg_atomic_write_u32(&relay.slot->relay_proc, static_cast<uint32>(my_proc_number()) + 1);
+}
+
+} // namespace
+
+} // namespace outbox
+
+extern "C" PGDLLEXPORT void
+outbox_relay_main(Datum slot_number)
+{
+    using namespace outbox;
+    pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
+    pqsignal(SIGHUP, SignalHandlerForConfigReload);
+    BackgroundWorkerUnblockSignals();
+    attach(slot_number);
+    BackgroundWorkerInitializeConnectionByOid(pg_atomic_read_u32(&relay.slot->database), InvalidOid,
+                                              0);
+    prepare_session();
+    load();
+    open_wait_set();
+    connect_kafka();
+    run();
+    drain();
+    exit_as(relay.restart ? RelayExit::restart : RelayExit::told_to);
+}

@@ -1,0 +1,167 @@
+#include "core/topic_template.h"
+
+#include "event_checks.h"
+#include "settings.h"
+
+namespace outbox
+{
+
+namespace
+{
+
+// Headers that the relay sets itself.
+constexpr std::string_view kReservedHeaders[] = {"id", "event_type", "aggregate_type", "created_at",
+                                                 "schema_version"};
+
+std::string_view
+view(const text *value)
+{
+    return {VARDATA_ANY(value), static_cast<size_t>(VARSIZE_ANY_EXHDR(value))};
+}
+
+void
+check_name(const char *what, const text *value)
+{
+    if (value == nullptr)
+        ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("%s must not be null", what),
+                        errhint("Every event names its aggregate_type, aggregate_id and "
+                                "event_type.")));
+    if (VARSIZE_ANY_EXHDR(value) == 0)
+        ereport(ERROR,
+                (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("%s must not be empty", what),
+                 errhint("Every event names its aggregate_type, aggregate_id and event_type.")));
+}
+
+void
+check_topic(const EventInput &event)
+{
+    char buffer[kMaxTopicLength];
+    const TopicName topic = topic_template().expand(view(event.aggregate_type),
+                                                    view(event.event_type), buffer, sizeof(buffer));
+    if (topic.error == nullptr)
+        return;
+    const std::string_view type = clip(view(event.aggregate_type), 300);
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                    errmsg("aggregate_type \"%.*s\" does not make a Kafka topic name",
+                           static_cast<int>(type.size()), type.data()),
+                    errdetail("With outbox.topic_template = \"%s\" the topic name %s.",
+                              settings.topic_template, topic.error),
+                    errhint("%s", kTopicNameRule)));
+}
+
+void
+refuse_header(const JsonbValue *name, const char *problem, const char *hint)
+{
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                    errmsg("header \"%.*s\" %s", Min(name->val.string.len, 300),
+                           name->val.string.val, problem),
+                    errhint("%s", hint)));
+}
+
+void
+check_header_name(const JsonbValue *name)
+{
+    const std::string_view text(name->val.string.val, name->val.string.len);
+    if (text.empty())
+        ereport(ERROR,
+                (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("header name must not be empty"),
+                 errhint("Give each header a name, such as traceparent.")));
+    for (const std::string_view reserved : kReservedHeaders)
+        if (text == reserved)
+            refuse_header(name, "is reserved",
+                          "The relay sets id, event_type, aggregate_type, created_at and "
+                          "schema_version itself.");
+}
+
+// A flat object of strings and numbers. Returns the bytes that its names and strings take.
+int64
+check_headers(Jsonb *headers)
+{
+    static const char *const kHint =
+        "Headers are a flat JSON object such as {\"traceparent\": \"00-...\", \"tenant\": 7}.";
+    if (!JB_ROOT_IS_OBJECT(headers))
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("headers must be a JSON object"), errhint("%s", kHint)));
+
+    JsonbIterator *iterator = JsonbIteratorInit(&headers->root);
+    JsonbValue name;
+    JsonbValue value;
+    int64 bytes = 0;
+    JsonbIteratorToken token;
+    while ((token = JsonbIteratorNext(&iterator, &name, true)) != WJB_DONE)
+    {
+        if (token != WJB_KEY)
+            continue;
+        check_header_name(&name);
+        bytes += name.val.string.len;
+        (void) JsonbIteratorNext(&iterator, &value, true);
+        if (value.type == jbvString)
+            bytes += value.val.string.len;
+        else if (value.type != jbvNumeric)
+            refuse_header(&name, "is neither a string nor a number", kHint);
+    }
+    return bytes;
+}
+
+// Size of the payload as Kafka gets it. The text of a small JSON value is not made only to be
+// measured: it is at most about sixteen times its binary form, but for numbers with huge exponents,
+// which the broker then judges.
+int64
+payload_bytes(const EventInput &event, int64 limit)
+{
+    if (event.payload_bytes != nullptr)
+        return VARSIZE_ANY_EXHDR(event.payload_bytes);
+    if (event.payload == nullptr)
+        return 0;
+    const int64 binary = VARSIZE(event.payload);
+    if (binary < limit / 16)
+        return binary;
+    StringInfoData text;
+    initStringInfo(&text);
+    JsonbToCString(&text, &event.payload->root, static_cast<int>(binary));
+    const int64 bytes = text.len;
+    pfree(text.data);
+    return bytes;
+}
+
+void
+check_size(const EventInput &event, int64 header_bytes)
+{
+    const int64 limit = settings.max_event_bytes;
+    const text *key = event.partition_key != nullptr ? event.partition_key : event.aggregate_id;
+    const int64 payload = payload_bytes(event, limit);
+    const int64 total = payload + header_bytes + VARSIZE_ANY_EXHDR(key) +
+                        VARSIZE_ANY_EXHDR(event.aggregate_type) +
+                        VARSIZE_ANY_EXHDR(event.event_type);
+    if (total <= limit)
+        return;
+    ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+                    errmsg("event of " INT64_FORMAT " bytes is larger than the limit of " INT64_FORMAT
+                           " bytes",
+                           total, limit),
+                    errdetail("The payload alone takes " INT64_FORMAT " bytes.", payload),
+                    errhint("Store large data elsewhere and emit a reference to it, or raise "
+                            "outbox.max_event_size together with the limits of Kafka's topics.")));
+}
+
+} // namespace
+
+void
+check_event(const EventInput &event)
+{
+    check_name("aggregate_type", event.aggregate_type);
+    check_name("aggregate_id", event.aggregate_id);
+    check_name("event_type", event.event_type);
+    if (event.partition_key != nullptr && VARSIZE_ANY_EXHDR(event.partition_key) == 0)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("partition_key must not be empty"),
+                        errhint("Leave it null to use aggregate_id as the Kafka key.")));
+    if (event.payload != nullptr && event.payload_bytes != nullptr)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("an event has either payload or payload_bytes, not both")));
+    check_topic(event);
+    const int64 header_bytes = event.headers != nullptr ? check_headers(event.headers) : 0;
+    check_size(event, header_bytes);
+}
+
+} // namespace outbox

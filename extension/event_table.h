@@ -1,0 +1,50 @@
+// The events table as emit() writes it.
+#pragma once
+
+#include "pg.h"
+
+namespace outbox
+{
+
+constexpr int kRingSlots = 8;
+
+// Columns of outbox.events, as attribute numbers; sql/events.sql is the other side.
+enum EventColumn : AttrNumber
+{
+    kSeq = 1,
+    kXid,
+    kCreatedAt,
+    kId,
+    kSchemaVersion,
+    kSlot,
+    kAggregateType,
+    kAggregateId,
+    kEventType,
+    kPartitionKey,
+    kPayload,
+    kPayloadBytes,
+    kHeaders,
+    kEventColumns = kHeaders
+};
+
+// Number of the partition that new events go to.
+int current_slot();
+
+// The next emission number. Taken after the key's lock, so that numbers of a key follow its order.
+int64 next_seq();
+
+// With outbox.serialize_keys, waits until no other transaction that emitted for this topic and key
+// is open.
+void lock_key(const text *aggregate_type, const text *key);
+
+// A new UUIDv7, and the time that is in it.
+void make_event_id(TimestampTz now, pg_uuid_t *id);
+
+// Whether this is the id that make_event_id() made last in this session.
+bool made_last(const pg_uuid_t *id);
+
+// Inserts a row of kEventColumns values into the partition `slot`, index entries included.
+// Raises undefined_table when the extension is not in this database.
+void insert_event(int slot, Datum *values, bool *nulls);
+
+} // namespace outbox

@@ -1,0 +1,37 @@
+// The library that every backend loads: a table of contents of what it registers.
+
+#include "../bgworker/launcher.h"
+#include "settings.h"
+#include "shared_state.h"
+#include "transaction.h"
+#include "utility_hook.h"
+
+extern "C"
+{
+PG_MODULE_MAGIC;
+
+OUTBOX_FUNCTION(outbox_version);
+
+PGDLLEXPORT void _PG_init(void);
+
+void
+_PG_init(void)
+{
+    outbox::define_settings();
+    outbox::register_transaction_callbacks();
+    outbox::install_utility_hook();
+
+    // During pg_upgrade nothing may be published: neither shared memory nor workers.
+    if (!process_shared_preload_libraries_in_progress || IsBinaryUpgrade)
+        return;
+    outbox::reserve_shared_state();
+    outbox::register_launcher();
+}
+
+Datum
+outbox_version(PG_FUNCTION_ARGS)
+{
+    (void) fcinfo;
+    PG_RETURN_TEXT_P(cstring_to_text(OUTBOX_VERSION));
+}
+}

@@ -1,0 +1,157 @@
+#include "settings.h"
+
+#include "core/bootstrap_servers.h"
+#include "core/kafka_config.h"
+#include "core/kafka_properties.h"
+#include "core/topic_template.h"
+
+#include "pg.h"
+
+namespace outbox
+{
+
+Settings settings;
+
+namespace
+{
+
+TopicTemplate compiled_template;
+
+// Reports a refused value through the GUC machinery. The message replaces PostgreSQL's own, which
+// would print the whole value, passwords included.
+bool
+refuse_value(const char *name, const Verdict &verdict)
+{
+    GUC_check_errcode(ERRCODE_INVALID_PARAMETER_VALUE);
+    GUC_check_errmsg("invalid value for parameter \"%s\"", name);
+    GUC_check_errdetail("%s", verdict.reason);
+    if (verdict.hint[0] != '\0')
+        GUC_check_errhint("%s", verdict.hint);
+    return false;
+}
+
+bool
+check_bootstrap(char **value, void **, GucSource)
+{
+    const Verdict verdict = check_bootstrap_servers(*value);
+    return verdict.ok || refuse_value("outbox.bootstrap_servers", verdict);
+}
+
+bool
+check_topic_template(char **value, void **, GucSource)
+{
+    const Verdict verdict = check_template(*value);
+    return verdict.ok || refuse_value("outbox.topic_template", verdict);
+}
+
+void
+assign_topic_template(const char *value, void *)
+{
+    // The check hook has accepted this very text.
+    (void) compiled_template.compile(value);
+}
+
+// Nothing here may raise a PostgreSQL error while the parsed list is alive; the verdict is plain.
+Verdict
+verdict_on_pairs(const char *text)
+{
+    try
+    {
+        const ParsedConfig parsed = parse_config_pairs(text);
+        return parsed.verdict.ok ? check_properties(parsed.properties) : parsed.verdict;
+    }
+    catch (...)
+    {
+        return refuse("", "not enough memory to read it");
+    }
+}
+
+bool
+check_kafka_config(char **value, void **, GucSource)
+{
+    const Verdict verdict = verdict_on_pairs(*value);
+    return verdict.ok || refuse_value("outbox.kafka_config", verdict);
+}
+
+// A longest backoff below the shortest is taken as equal to it where it is used: the two settings
+// may be changed in any order.
+void
+define_kafka_settings()
+{
+    DefineCustomStringVariable(
+        "outbox.bootstrap_servers", "Kafka brokers to publish to, as host:port[,host:port...].",
+        "While it is empty the relay is idle and events wait.", &settings.bootstrap_servers, "",
+        PGC_SUSET, 0, check_bootstrap, nullptr, nullptr);
+    DefineCustomStringVariable(
+        "outbox.kafka_config", "librdkafka properties, as name=value name2='another value'.",
+        "Passwords belong into the file of outbox.kafka_config_file.", &settings.kafka_config, "",
+        PGC_SUSET, GUC_SUPERUSER_ONLY, check_kafka_config, nullptr, nullptr);
+    DefineCustomStringVariable(
+        "outbox.kafka_config_file",
+        "File with librdkafka properties, one name=value a line; a relative path starts at the "
+        "data directory.",
+        "outbox.kafka_config overrides it.", &settings.kafka_config_file, "", PGC_SUSET,
+        GUC_SUPERUSER_ONLY, nullptr, nullptr, nullptr);
+    DefineCustomStringVariable("outbox.topic_template",
+                               "Kafka topic of an event; {aggregate_type} and {event_type} are "
+                               "replaced.",
+                               nullptr, &settings.topic_template, "outbox.event.{aggregate_type}",
+                               PGC_SUSET, 0, check_topic_template, assign_topic_template, nullptr);
+}
+
+void
+define_relay_settings()
+{
+    DefineCustomIntVariable("outbox.backoff_initial",
+                            "Wait before the first retry when Kafka cannot be reached.",
+                            "Doubles with each failure, with jitter, up to outbox.backoff_max.",
+                            &settings.backoff_initial_ms, 500, 10, 60 * 60 * 1000, PGC_SUSET,
+                            GUC_UNIT_MS, nullptr, nullptr, nullptr);
+    DefineCustomIntVariable("outbox.backoff_max", "Longest wait between two retries.", nullptr,
+                            &settings.backoff_max_ms, 60 * 1000, 10, 60 * 60 * 1000, PGC_SUSET,
+                            GUC_UNIT_MS, nullptr, nullptr, nullptr);
+    DefineCustomIntVariable(
+        "outbox.max_in_flight", "Most events handed to Kafka and not yet acknowledged.", nullptr,
+        &settings.max_in_flight, 20000, 1, 1000000, PGC_SUSET, 0, nullptr, nullptr, nullptr);
+    DefineCustomIntVariable(
+        "outbox.max_in_flight_size",
+        "Most bytes handed to Kafka and not yet acknowledged; a larger event goes alone.", nullptr,
+        &settings.max_in_flight_kb, 32 * 1024, 64, 4 * 1024 * 1024, PGC_SUSET, GUC_UNIT_KB, nullptr,
+        nullptr, nullptr);
+}
+
+void
+define_emit_settings()
+{
+    DefineCustomIntVariable(
+        "outbox.max_event_size", "Largest event (payload, key and headers) that may be emitted.",
+        "Topics must take it: see max.message.bytes of the topic and message.max.bytes of the "
+        "broker.",
+        &settings.max_event_bytes, 1000000, 1024, 256 * 1024 * 1024, PGC_SUSET, GUC_UNIT_BYTE,
+        nullptr, nullptr, nullptr);
+    DefineCustomBoolVariable(
+        "outbox.serialize_keys",
+        "Makes transactions that emit for the same key wait for each other.",
+        "Then events of a key are in commit order even when the application does not lock what it "
+        "changes before it emits.",
+        &settings.serialize_keys, false, PGC_USERSET, 0, nullptr, nullptr, nullptr);
+}
+
+} // namespace
+
+void
+define_settings()
+{
+    define_kafka_settings();
+    define_relay_settings();
+    define_emit_settings();
+    MarkGUCPrefixReserved("outbox");
+}
+
+const TopicTemplate &
+topic_template()
+{
+    return compiled_template;
+}
+
+} // namespace outbox

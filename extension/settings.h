@@ -1,0 +1,35 @@
+// The extension's settings (pg_settings: outbox.*).
+#pragma once
+
+#include "for_relay.h"
+
+namespace outbox
+{
+
+// Plain variables that PostgreSQL's GUC machinery writes; strings are never null after
+// define_settings().
+struct Settings
+{
+    char *bootstrap_servers;
+    char *kafka_config;
+    char *kafka_config_file;
+    char *topic_template;
+    int backoff_initial_ms;
+    int backoff_max_ms;
+    int max_in_flight;
+    int max_in_flight_kb;
+    int max_event_bytes;
+    bool serialize_keys;
+};
+
+OUTBOX_FOR_RELAY extern Settings settings;
+
+// Registers every setting; called once from _PG_init.
+void define_settings();
+
+class TopicTemplate;
+
+// The compiled form of outbox.topic_template.
+OUTBOX_FOR_RELAY const TopicTemplate &topic_template();
+
+} // namespace outbox

@@ -1,0 +1,173 @@
+#include "shared_state.h"
+
+namespace outbox
+{
+
+namespace
+{
+
+SharedState *state = nullptr;
+shmem_request_hook_type previous_request_hook = nullptr;
+shmem_startup_hook_type previous_startup_hook = nullptr;
+
+constexpr const char *kShmemName = "outbox";
+
+void
+request_shared_memory()
+{
+    if (previous_request_hook)
+        previous_request_hook();
+    RequestAddinShmemSpace(sizeof(SharedState));
+    RequestNamedLWLockTranche(kShmemName, 1);
+}
+
+void
+initialize(SharedState *fresh)
+{
+    memset(fresh, 0, sizeof(*fresh));
+    fresh->layout = kSharedLayout;
+    fresh->lock = &GetNamedLWLockTranche(kShmemName)->lock;
+    pg_atomic_init_u32(&fresh->launcher_proc, 0);
+    pg_atomic_init_u32(&fresh->look_everywhere, 0);
+    for (DatabaseSlot &slot : fresh->slots)
+    {
+        pg_atomic_init_u32(&slot.database, InvalidOid);
+        pg_atomic_init_u32(&slot.relay_proc, 0);
+        pg_atomic_init_u32(&slot.relay_pid, 0);
+        pg_atomic_init_u32(&slot.relay_exit, 0);
+        pg_atomic_init_u32(&slot.look_again, 0);
+        pg_atomic_init_u32(&slot.held_by, 0);
+        pg_atomic_init_u64(&slot.emitted, 0);
+        ConditionVariableInit(&slot.position_written);
+        SpinLockInit(&slot.mutex);
+    }
+}
+
+void
+startup_shared_memory()
+{
+    if (previous_startup_hook)
+        previous_startup_hook();
+
+    bool found = false;
+    LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+    state = static_cast<SharedState *>(ShmemInitStruct(kShmemName, sizeof(SharedState), &found));
+    if (!found)
+        initialize(state);
+    LWLockRelease(AddinShmemInitLock);
+}
+
+void
+wake_process(uint32 proc_plus_one)
+{
+    if (proc_plus_one != 0 && proc_plus_one <= ProcGlobal->allProcCount)
+        SetLatch(&ProcGlobal->allProcs[proc_plus_one - 1].procLatch);
+}
+
+} // namespace
+
+const char *
+relay_state_name(RelayState relay_state)
+{
+    switch (relay_state)
+    {
+    case RelayState::absent:
+        return "absent";
+    case RelayState::starting:
+        return "starting";
+    case RelayState::no_extension:
+        return "no_extension";
+    case RelayState::not_configured:
+        return "not_configured";
+    case RelayState::config_error:
+        return "config_error";
+    case RelayState::running:
+        return "running";
+    case RelayState::backing_off:
+        return "backing_off";
+    case RelayState::waiting_lock:
+        return "waiting_lock";
+    case RelayState::stopped:
+        return "stopped";
+    }
+    return "unknown";
+}
+
+SharedState *
+shared_state()
+{
+    return state;
+}
+
+void
+reserve_shared_state()
+{
+    previous_request_hook = shmem_request_hook;
+    shmem_request_hook = request_shared_memory;
+    previous_startup_hook = shmem_startup_hook;
+    shmem_startup_hook = startup_shared_memory;
+}
+
+DatabaseSlot *
+find_slot(Oid database)
+{
+    if (state == nullptr)
+        return nullptr;
+    for (DatabaseSlot &slot : state->slots)
+        if (pg_atomic_read_u32(&slot.database) == database)
+            return &slot;
+    return nullptr;
+}
+
+DatabaseSlot *
+take_slot(Oid database)
+{
+    DatabaseSlot *slot = find_slot(database);
+    if (slot != nullptr || state == nullptr)
+        return slot;
+
+    LWLockAcquire(state->lock, LW_EXCLUSIVE);
+    slot = find_slot(database);
+    if (slot == nullptr)
+    {
+        slot = find_slot(InvalidOid);
+        if (slot != nullptr)
+        {
+            pg_atomic_write_u32(&slot->relay_proc, 0);
+            pg_atomic_write_u32(&slot->relay_pid, 0);
+            pg_atomic_write_u32(&slot->relay_exit, 0);
+            pg_atomic_write_u32(&slot->look_again, 0);
+            pg_atomic_write_u32(&slot->held_by, 0);
+            pg_atomic_write_u64(&slot->emitted, 0);
+            SpinLockAcquire(&slot->mutex);
+            memset(&slot->report, 0, sizeof(slot->report));
+            SpinLockRelease(&slot->mutex);
+            pg_atomic_write_u32(&slot->database, database);
+        }
+    }
+    LWLockRelease(state->lock);
+    return slot;
+}
+
+void
+free_slot(DatabaseSlot *slot)
+{
+    LWLockAcquire(state->lock, LW_EXCLUSIVE);
+    pg_atomic_write_u32(&slot->database, InvalidOid);
+    LWLockRelease(state->lock);
+}
+
+void
+wake_relay(DatabaseSlot *slot)
+{
+    wake_process(pg_atomic_read_u32(&slot->relay_proc));
+}
+
+void
+wake_launcher()
+{
+    if (state != nullptr)
+        wake_process(pg_atomic_read_u32(&state->launcher_proc));
+}
+
+} // namespace outbox

@@ -1,0 +1,117 @@
+// What backends, launcher and relays share: one slot for each database that has, or may have, a
+// relay. All of it is a hint that a crash wipes; what must survive is in tables.
+#pragma once
+
+#include "for_relay.h"
+#include "pg.h"
+
+namespace outbox
+{
+
+constexpr int kMaxDatabases = 128;
+
+// Changes with the layout below, so that a relay library newer than the preloaded one steps back.
+constexpr uint32 kSharedLayout = 1;
+
+enum class RelayState : uint32
+{
+    absent,         // nobody works on this database
+    starting,       // registered, not yet connected
+    no_extension,   // looked, and the extension is not there
+    not_configured, // outbox.bootstrap_servers is empty
+    config_error,   // no usable configuration yet
+    running,        // publishing, or waiting for something to publish
+    backing_off,    // Kafka does not take events; tries again at next_attempt_at
+    waiting_lock,   // somebody holds an exclusive lock on one of its tables
+    stopped         // needs a person: see last_error
+};
+
+const char *relay_state_name(RelayState state);
+
+// What a relay shows of itself. Plain, copied as a whole under the slot's spinlock.
+struct RelayReport
+{
+    RelayState state;
+    int64 window_remaining;  // events of the open window that are not acknowledged
+    uint64 emitted_mark;     // value of the slot's `emitted` when that window was opened
+    TimestampTz oldest_event_at; // 0: none known
+    int32 in_flight_events;
+    int64 in_flight_bytes;
+    uint64 published;
+    TimestampTz last_published_at;
+    int32 consecutive_failures;
+    TimestampTz next_attempt_at; // 0: none
+    TimestampTz last_error_at;   // 0: none
+    char last_error[512];
+    char config_error[512];
+};
+
+// Why a relay ended, for the launcher; a relay that dies leaves `unexpected`.
+enum class RelayExit : uint32
+{
+    unexpected,   // start it again, after a pause that grows
+    no_extension, // nothing to do here until somebody asks
+    restart,      // start it again at once
+    told_to       // SIGTERM: start it again unless the database is held
+};
+
+struct DatabaseSlot
+{
+    // Written by whoever holds SharedState.lock; read by anybody.
+    pg_atomic_uint32 database; // Oid, 0: free
+
+    // Written by the relay; 0: no relay, else index in ProcGlobal->allProcs plus 1.
+    pg_atomic_uint32 relay_proc;
+    pg_atomic_uint32 relay_pid;
+
+    pg_atomic_uint32 relay_exit; // RelayExit, valid once the relay has ended
+
+    // Set by backends, cleared by the launcher: look whether this database wants a relay.
+    pg_atomic_uint32 look_again;
+
+    // Pid of a backend that needs the database for itself (DROP DATABASE and the like); 0: nobody.
+    pg_atomic_uint32 held_by;
+
+    // Events in committed transactions since the server started.
+    pg_atomic_uint64 emitted;
+
+    // Broadcast whenever the relay has written its position.
+    ConditionVariable position_written;
+
+    slock_t mutex; // guards report
+    RelayReport report;
+};
+
+struct SharedState
+{
+    uint32 layout;
+    LWLock *lock; // guards taking and freeing of slots
+    pg_atomic_uint32 launcher_proc; // as relay_proc
+
+    // Set by backends, cleared by the launcher: forget which databases have no extension.
+    pg_atomic_uint32 look_everywhere;
+
+    DatabaseSlot slots[kMaxDatabases];
+};
+
+// Null when the library was not preloaded.
+OUTBOX_FOR_RELAY SharedState *shared_state();
+
+// Registers the hooks that reserve and initialise the shared memory; from _PG_init while preloading.
+void reserve_shared_state();
+
+// The slot of a database, or null. Takes no lock, raises no error.
+OUTBOX_FOR_RELAY DatabaseSlot *find_slot(Oid database);
+
+// The slot of a database, taken now if it had none; null when all are in use.
+DatabaseSlot *take_slot(Oid database);
+
+// Gives a slot back; the database is gone.
+void free_slot(DatabaseSlot *slot);
+
+// Set the latch of the slot's relay, or of the launcher, if there is one. No lock, no error: safe in
+// a commit callback. A stale process number only wakes somebody for nothing.
+void wake_relay(DatabaseSlot *slot);
+OUTBOX_FOR_RELAY void wake_launcher();
+
+} // namespace outbox

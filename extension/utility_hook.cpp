@@ -1,0 +1,152 @@
+#include "utility_hook.h"
+
+#include "shared_state.h"
+
+#include <csignal>
+
+extern "C"
+{
+#include "nodes/parsenodes.h"
+}
+
+namespace outbox
+{
+
+namespace
+{
+
+ProcessUtility_hook_type previous_hook = nullptr;
+
+// The database that a command wants to itself, or InvalidOid. PostgreSQL waits five seconds for
+// other sessions to leave and does not ask background workers to.
+Oid
+database_to_vacate(Node *command)
+{
+    switch (nodeTag(command))
+    {
+    case T_DropdbStmt:
+        return get_database_oid(castNode(DropdbStmt, command)->dbname, true);
+    case T_RenameStmt:
+    {
+        RenameStmt *rename = castNode(RenameStmt, command);
+        return rename->renameType == OBJECT_DATABASE ? get_database_oid(rename->subname, true)
+                                                     : InvalidOid;
+    }
+    case T_AlterDatabaseStmt:
+    {
+        AlterDatabaseStmt *alter = castNode(AlterDatabaseStmt, command);
+        ListCell *cell;
+        foreach (cell, alter->options)
+            if (strcmp(lfirst_node(DefElem, cell)->defname, "tablespace") == 0)
+                return get_database_oid(alter->dbname, true);
+        return InvalidOid;
+    }
+    case T_CreatedbStmt:
+    {
+        CreatedbStmt *create = castNode(CreatedbStmt, command);
+        ListCell *cell;
+        foreach (cell, create->options)
+        {
+            DefElem *option = lfirst_node(DefElem, cell);
+            if (strcmp(option->defname, "template") == 0 && option->arg != nullptr)
+                return get_database_oid(strVal(option->arg), true);
+        }
+        return InvalidOid;
+    }
+    default:
+        return InvalidOid;
+    }
+}
+
+// Null where no relay is in the way, and for a user who may not do that to the database anyway.
+DatabaseSlot *
+slot_to_vacate(Node *command)
+{
+    if (shared_state() == nullptr)
+        return nullptr;
+    const Oid database = database_to_vacate(command);
+    if (!OidIsValid(database) || !owns_database(database, GetUserId()))
+        return nullptr;
+    return find_slot(database);
+}
+
+// Stops the relay of the slot's database and keeps the launcher from starting another one until
+// release(). The launcher ends the hold of a backend that died.
+void
+vacate(DatabaseSlot *slot)
+{
+    pg_atomic_write_u32(&slot->held_by, static_cast<uint32>(MyProcPid));
+    const uint32 pid = pg_atomic_read_u32(&slot->relay_pid);
+    if (pid != 0)
+        (void) kill(static_cast<pid_t>(pid), SIGTERM); // gone already: just as well
+}
+
+void
+release(DatabaseSlot *slot)
+{
+    pg_atomic_write_u32(&slot->held_by, 0);
+    pg_atomic_write_u32(&slot->look_again, 1);
+    wake_launcher();
+}
+
+void
+run_previous(PlannedStmt *statement, const char *query, bool read_only_tree,
+             ProcessUtilityContext context, ParamListInfo params, QueryEnvironment *environment,
+             DestReceiver *destination, QueryCompletion *completion)
+{
+    (previous_hook != nullptr ? previous_hook : standard_ProcessUtility)(
+        statement, query, read_only_tree, context, params, environment, destination, completion);
+}
+
+void
+on_utility(PlannedStmt *statement, const char *query, bool read_only_tree,
+           ProcessUtilityContext context, ParamListInfo params, QueryEnvironment *environment,
+           DestReceiver *destination, QueryCompletion *completion)
+{
+    Node *command = statement->utilityStmt;
+    const bool commit_prepared =
+        IsA(command, TransactionStmt) &&
+        castNode(TransactionStmt, command)->kind == TRANS_STMT_COMMIT_PREPARED;
+    const bool creates_database = IsA(command, CreatedbStmt);
+    DatabaseSlot *slot = slot_to_vacate(command);
+
+    if (slot == nullptr)
+        run_previous(statement, query, read_only_tree, context, params, environment, destination,
+                     completion);
+    else
+    {
+        vacate(slot);
+        PG_TRY();
+        {
+            run_previous(statement, query, read_only_tree, context, params, environment,
+                         destination, completion);
+        }
+        PG_CATCH();
+        {
+            release(slot);
+            PG_RE_THROW();
+        }
+        PG_END_TRY();
+        release(slot);
+    }
+
+    if (commit_prepared)
+    {
+        DatabaseSlot *mine = find_slot(MyDatabaseId);
+        if (mine != nullptr)
+            wake_relay(mine);
+    }
+    if (creates_database)
+        wake_launcher();
+}
+
+} // namespace
+
+void
+install_utility_hook()
+{
+    previous_hook = ProcessUtility_hook;
+    ProcessUtility_hook = on_utility;
+}
+
+} // namespace outbox

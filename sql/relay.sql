@@ -1,0 +1,140 @@
+-- What the relay remembers, and what it shows.
+
+-- No unique constraint: a restored dump brings its row beside the one of this database, and the install
+-- script inserts nothing for the same reason. The relay knows its own row by written_by: the row's xmin is
+-- that transaction exactly as long as the row is where the relay put it.
+create table outbox.relay_position (
+  database_oid oid not null,
+  written_by xid8 not null,
+  from_snapshot pg_snapshot not null,
+  to_snapshot pg_snapshot not null,
+  last_seq bigint not null,
+  published_total bigint not null,
+  updated_at timestamptz not null
+) with (fillfactor = 50);
+comment on table outbox.relay_position is
+  'How far the relay has published. Written by the relay only; one row, and another one after a restore.';
+comment on column outbox.relay_position.database_oid is 'Database that the position belongs to.';
+comment on column outbox.relay_position.written_by is 'Transaction that wrote this row; differs from xmin in a restored row.';
+comment on column outbox.relay_position.from_snapshot is 'Every event visible in this snapshot is published.';
+comment on column outbox.relay_position.to_snapshot is 'Of those visible only in this one, the events up to last_seq are published.';
+comment on column outbox.relay_position.last_seq is 'See to_snapshot.';
+comment on column outbox.relay_position.published_total is 'Events published since the extension was created.';
+comment on column outbox.relay_position.updated_at is 'When the relay wrote this row.';
+select pg_catalog.pg_extension_config_dump('outbox.relay_position', '');
+
+create table outbox.ticks (
+  next_xid bigint not null,
+  snapshot pg_snapshot not null,
+  published_at timestamptz not null
+);
+create index ticks_next_xid on outbox.ticks (next_xid);
+comment on table outbox.ticks is
+  'At most about once a second: every event visible in the snapshot was published at that time or before.';
+comment on column outbox.ticks.next_xid is 'First transaction id that the snapshot does not see (its xmax), for look-ups by an event''s xid.';
+comment on column outbox.ticks.snapshot is 'Every event visible in it was published by published_at.';
+comment on column outbox.ticks.published_at is 'When this was known.';
+select pg_catalog.pg_extension_config_dump('outbox.ticks', '');
+
+create function outbox.visible_in(xid bigint, snapshot pg_snapshot)
+returns boolean
+language c immutable strict parallel safe
+as 'MODULE_PATHNAME', 'outbox_visible_in';
+comment on function outbox.visible_in(bigint, pg_snapshot) is
+  'Whether the transaction had ended when the snapshot was taken; pg_visible_in_snapshot() for the bigint that events carry.';
+
+create view outbox.current_position as
+select p.from_snapshot, p.to_snapshot, p.last_seq, p.published_total, p.updated_at
+from outbox.relay_position p
+where p.database_oid operator(pg_catalog.=) (
+    select d.oid from pg_catalog.pg_database d where d.datname operator(pg_catalog.=) pg_catalog.current_database())
+  and p.xmin operator(pg_catalog.=) p.written_by::xid;
+comment on view outbox.current_position is
+  'The row of outbox.relay_position that is this database''s; none before the relay first ran.';
+
+create function outbox.relay_state(
+  out state text,
+  out pid int,
+  out backlog_events bigint,
+  out oldest_event_at timestamptz,
+  out in_flight_events int,
+  out in_flight_bytes bigint,
+  out published_since_start bigint,
+  out last_published_at timestamptz,
+  out consecutive_failures int,
+  out next_attempt_at timestamptz,
+  out last_error text,
+  out last_error_at timestamptz,
+  out config_error text)
+returns record
+language c volatile parallel restricted
+as 'MODULE_PATHNAME', 'outbox_relay_state';
+comment on function outbox.relay_state() is
+  'State of this database''s relay, from shared memory. Use the view outbox.relay_status.';
+
+create view outbox.relay_status as
+select
+  r.state,
+  r.pid,
+  r.backlog_events,
+  r.oldest_event_at,
+  pg_catalog.clock_timestamp() operator(pg_catalog.-) r.oldest_event_at as backlog_age,
+  r.in_flight_events,
+  r.in_flight_bytes,
+  coalesce((select p.published_total from outbox.current_position p), 0) as published_total,
+  r.last_published_at,
+  r.consecutive_failures,
+  r.next_attempt_at,
+  r.last_error,
+  r.last_error_at,
+  r.config_error
+from outbox.relay_state() r;
+comment on view outbox.relay_status is
+  'One row: what this database''s relay is doing, how far it is behind and what went wrong last.';
+
+create view outbox.event_status as
+select
+  e.id, e.aggregate_type, e.aggregate_id, e.event_type, e.payload, e.payload_bytes, e.headers,
+  e.partition_key, e.schema_version, e.created_at, e.seq,
+  case when s.published then 'PUBLISHED' else 'NEW' end as status,
+  -- One delivery of a published event succeeded; what the relay tries in vain now is the head of the line.
+  case when s.published then 1
+       when s.head then r.consecutive_failures
+       else 0 end as attempts,
+  case when s.head then r.next_attempt_at end as next_attempt_at,
+  case when s.published then
+    coalesce(
+      (select t.published_at from outbox.ticks t
+        where t.next_xid operator(pg_catalog.>) e.xid and outbox.visible_in(e.xid, t.snapshot)
+        order by t.next_xid limit 1),
+      p.updated_at) end as published_at,
+  case when s.head then r.last_error end as last_error
+from outbox.events e
+left join outbox.current_position p on true
+cross join outbox.relay_state() r
+cross join lateral (
+  select coalesce(outbox.visible_in(e.xid, p.from_snapshot)
+                  or (e.seq operator(pg_catalog.<=) p.last_seq and outbox.visible_in(e.xid, p.to_snapshot)), false)
+) as v (published)
+cross join lateral (
+  select v.published, not v.published and r.consecutive_failures operator(pg_catalog.>) 0
+                      and e.created_at operator(pg_catalog.<=) r.last_error_at
+) as s (published, head);
+comment on view outbox.event_status is
+  'Every event with its delivery status: NEW or PUBLISHED, attempts, next_attempt_at, published_at, last_error.';
+
+create function outbox.wait_published(event_id uuid, timeout interval default '10 s')
+returns boolean
+language c volatile parallel unsafe
+as 'MODULE_PATHNAME', 'outbox_wait_published';
+comment on function outbox.wait_published(uuid, interval) is
+  'Waits until the event is published; false when the timeout passes first. Call it after the emitting transaction has committed.';
+
+-- Last statement about the relay: it asks the launcher for one as soon as this transaction commits.
+create function outbox.request_relay()
+returns void
+language c volatile parallel unsafe
+as 'MODULE_PATHNAME', 'outbox_request_relay';
+comment on function outbox.request_relay() is
+  'Starts this database''s relay when the current transaction commits; CREATE EXTENSION calls it.';
+select outbox.request_relay();
