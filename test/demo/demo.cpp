@@ -92,6 +92,35 @@ show_how_to_continue(const Screen &screen, const test::PgCluster &cluster, const
     screen.blank();
 }
 
+// A crash explains whatever else went wrong, and is a failure even when nothing else did.
+void
+fail_if_crashed(test::PgCluster &cluster)
+{
+    for (const std::string &line : cluster.new_crashes())
+        throw std::runtime_error("a server process crashed: " + line);
+}
+
+// Everything that happens while the server is up.
+void
+use_cluster(const Screen &screen, const Options &options, const test::PgCluster &cluster,
+            const test::Settings &settings, const Destination &kafka)
+{
+    test::Db(cluster, "postgres").exec(fmt::format("create database {}", kDatabase));
+    test::Db db(cluster, kDatabase);
+    create_extension(db);
+    show_setup(screen, cluster, settings, db, kafka);
+
+    test::Consumer consumer(kafka.bootstrap(), {kafka.topic()});
+    consumer.read_for(
+        test::Milliseconds(1)); // finds the partitions before the first event needs them
+    Story story(screen, db, consumer, kafka.topic());
+    story.tell();
+    if (options.once)
+        return;
+    show_how_to_continue(screen, cluster, kafka);
+    story.show_what_arrives();
+}
+
 void
 run_demo(const Options &options)
 {
@@ -109,26 +138,21 @@ run_demo(const Options &options)
     cluster.init(settings);
     check_interrupt();
     cluster.start();
-    test::Db(cluster, "postgres").exec(fmt::format("create database {}", kDatabase));
+    try
     {
-        test::Db db(cluster, kDatabase);
-        create_extension(db);
-        show_setup(screen, cluster, settings, db, kafka);
-
-        test::Consumer consumer(kafka.bootstrap(), {kafka.topic()});
-        consumer.read_for(test::Milliseconds(
-            1)); // finds the partitions, so that the first event is not slowed by it
-        Story story(screen, db, consumer, kafka.topic());
-        story.tell();
-        if (!options.once)
-        {
-            show_how_to_continue(screen, cluster, kafka);
-            story.show_what_arrives();
-        }
+        use_cluster(screen, options, cluster, settings, kafka);
+    }
+    catch (const Interrupted &)
+    {
+        throw;
+    }
+    catch (const std::exception &)
+    {
+        fail_if_crashed(cluster);
+        throw;
     }
     cluster.stop();
-    for (const std::string &line : cluster.new_crashes())
-        throw std::runtime_error("a server process crashed: " + line);
+    fail_if_crashed(cluster);
     screen.blank();
     screen.text("Stopped; the cluster and its data are removed.");
 }
@@ -163,10 +187,19 @@ main_with(const Options &options)
 int
 main(int argc, char **argv)
 {
-    outbox::demo::Options options;
-    CLI::App app("Shows what outbox does, with a private PostgreSQL and an embedded Kafka broker.");
-    app.add_flag("--once", options.once, "End after the story.");
-    app.add_option("--bootstrap", options.bootstrap, "Use this Kafka, host:port.");
-    CLI11_PARSE(app, argc, argv);
-    return outbox::demo::main_with(options);
+    try
+    {
+        outbox::demo::Options options;
+        CLI::App app(
+            "Shows what outbox does, with a private PostgreSQL and an embedded Kafka broker.");
+        app.add_flag("--once", options.once, "End after the story.");
+        app.add_option("--bootstrap", options.bootstrap, "Use this Kafka, host:port.");
+        CLI11_PARSE(app, argc, argv);
+        return outbox::demo::main_with(options);
+    }
+    catch (const std::exception &error)
+    {
+        (void) std::fprintf(stderr, "%s\n", error.what());
+        return 1;
+    }
 }

@@ -15,6 +15,9 @@ namespace
 
 const auto kPlain = fmt::text_style();
 
+// Lines of headers are broken here, so that they fit a window of a hundred columns.
+constexpr size_t kHeaderWidth = 87;
+
 std::string
 or_null(const std::optional<std::string> &value)
 {
@@ -104,11 +107,19 @@ Screen::short_record(const test::Record &record, const std::string &when) const
 {
     fmt::print("  {:>8}   partition {}   key {}   {}\n", when, record.partition,
                or_null(record.key), or_null(record.value));
-    std::string headers;
-    for (const auto &[name, value] : record.headers)
-        headers += (headers.empty() ? "" : "  ") + name + "=" + or_null(value);
     const auto faint = colours_ ? fmt::fg(fmt::terminal_color::bright_black) : kPlain;
-    fmt::print("             {}\n", fmt::styled(headers, faint));
+    std::string line;
+    for (const auto &[name, value] : record.headers)
+    {
+        const std::string header = name + "=" + or_null(value);
+        if (!line.empty() && line.size() + header.size() + 2 > kHeaderWidth)
+        {
+            fmt::print("{:13}{}\n", "", fmt::styled(line, faint));
+            line.clear();
+        }
+        line += (line.empty() ? "" : "  ") + header;
+    }
+    fmt::print("{:13}{}\n", "", fmt::styled(line, faint));
 }
 
 std::string

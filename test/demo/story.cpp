@@ -68,7 +68,7 @@ std::string
 Story::emit(const std::string &sql)
 {
     check_interrupt();
-    const std::string id = db_.value(sql);
+    std::string id = db_.value(sql);
     screen_.sql(sql, id);
     return id;
 }
@@ -155,7 +155,7 @@ Story::emit_a_batch()
     const std::string sql =
         "with new_orders as (\n"
         "  insert into orders select n, 'customer ' || n, 10 * n\n"
-        "  from generate_series(3, 7) n returning *)\n"
+        "  from generate_series(3, 6) n returning *)\n"
         "select outbox.emit('order', id::text, 'order.created', to_jsonb(new_orders))\n"
         "from new_orders;";
     check_interrupt();
