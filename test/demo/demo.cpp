@@ -87,8 +87,9 @@ show_how_to_continue(const Screen &screen, const test::PgCluster &cluster, const
         "select outbox.emit('order', '1', 'order.returned', '{\"reason\": \"too small\"}');");
     screen.command("select * from outbox.relay_status \\gx");
     screen.blank();
-    screen.text("Events that you emit for orders appear here as well. Ctrl-C ends the demo and "
-                "removes everything.");
+    screen.text(
+        "Events that you emit for orders appear below, with the time since they were emitted.");
+    screen.text("Ctrl-C ends the demo and removes everything.");
     screen.blank();
 }
 

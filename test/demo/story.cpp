@@ -38,6 +38,14 @@ id_of(const Record &record)
     return record.header("id").value_or("");
 }
 
+// The record's timestamp is when its event was emitted.
+std::string
+since_emitted(const Record &record)
+{
+    const std::chrono::duration<double, std::milli> received = record.received.time_since_epoch();
+    return in_milliseconds(received.count() - static_cast<double>(record.timestamp_ms));
+}
+
 } // namespace
 
 Story::Story(const Screen &screen, test::Db &db, test::Consumer &consumer, std::string topic)
@@ -235,7 +243,7 @@ Story::show_what_arrives()
                              { return interrupted() || records.size() > shown; });
         const std::vector<Record> &records = consumer_.records();
         for (; shown < records.size() && shown < most; ++shown)
-            screen_.short_record(records[shown], "received");
+            screen_.short_record(records[shown], since_emitted(records[shown]));
     }
     if (!interrupted())
         screen_.text("  More is not shown here; kcat shows it.");
