@@ -350,7 +350,7 @@ main(int argc, char **argv)
     }
     catch (const std::exception &error)
     {
-        std::fprintf(stderr, "mock_broker: %s\n", error.what());
+        (void) std::fprintf(stderr, "mock_broker: %s\n", error.what());
         return 1;
     }
 }

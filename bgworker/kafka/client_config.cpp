@@ -1,0 +1,164 @@
+#include "client_config.h"
+
+#include "extension/core/bootstrap_servers.h"
+#include "extension/core/kafka_properties.h"
+
+#include <algorithm>
+#include <climits>
+#include <string>
+
+namespace outbox::kafka
+{
+
+namespace
+{
+
+constexpr const char *kHint =
+    "librdkafka's CONFIGURATION.md lists the properties and their values.";
+
+struct Default
+{
+    const char *name;
+    const char *value;
+};
+
+constexpr Default kDefaults[] = {
+    // The promises: nothing lost, no repeats by retries, ordered by key, Java's partitions.
+    {"enable.idempotence", "true"},
+    {"acks", "all"},
+    {"partitioner", "murmur2_random"},
+    // The relay decides how long an event may take; a time-out here would leave a gap.
+    {"message.timeout.ms", "0"},
+    // Latency.
+    {"socket.nagle.disable", "true"},
+    {"linger.ms", "0"},
+    {"topic.metadata.refresh.fast.interval.ms", "50"},
+    // A topic that is not there holds up what follows it, so it is given up early; the relay tries
+    // again.
+    {"topic.metadata.propagation.max.ms", "5000"},
+    // librdkafka's threads must not write to the server's stderr.
+    {"log.queue", "true"},
+};
+
+// Refuses a property in a sentence that names it and, unless that is secret, its value.
+bool
+refuse_property(std::string_view name, std::string_view value, const char *reason, const char *hint,
+                Failure &why)
+{
+    const std::string shown_name(clip(name, 80));
+    const std::string shown_value(is_secret(name) ? "***" : clip(value, 80));
+    describe_config(why, hint, "Kafka property \"%s\" with value \"%s\" %s", shown_name.c_str(),
+                    shown_value.c_str(), reason);
+    return false;
+}
+
+bool
+set(rd_kafka_conf_t *config, const char *name, const std::string &value, Failure &why)
+{
+    char text[512];
+    const rd_kafka_conf_res_t result =
+        rd_kafka_conf_set(config, name, value.c_str(), text, sizeof text);
+    if (result == RD_KAFKA_CONF_OK)
+        return true;
+    if (result == RD_KAFKA_CONF_UNKNOWN)
+        return refuse_property(name, value, "is not known to librdkafka", kHint, why);
+    // librdkafka quotes the value here.
+    if (is_secret(name))
+        return refuse_property(name, value, "is invalid", kHint, why);
+    std::string reason = "is invalid: ";
+    reason += text;
+    while (reason.back() == '\n')
+        reason.pop_back();
+    return refuse_property(name, value, reason.c_str(), kHint, why);
+}
+
+bool
+set_servers(rd_kafka_conf_t *config, const Settings &settings, Failure &why)
+{
+    const Verdict verdict = check_bootstrap_servers(settings.bootstrap_servers);
+    if (!verdict.ok || settings.bootstrap_servers.empty())
+    {
+        const char *reason = verdict.ok ? "is empty" : verdict.reason;
+        describe_config(why, verdict.hint, "the list of bootstrap servers %s", reason);
+        return false;
+    }
+    return set(config, "bootstrap.servers", std::string(settings.bootstrap_servers), why);
+}
+
+// librdkafka takes whole numbers up to INT_MAX; a limit above that is as good as none.
+std::string
+number(std::size_t value)
+{
+    return std::to_string(std::min<std::size_t>(value, INT_MAX));
+}
+
+std::string
+milliseconds(int value)
+{
+    constexpr int kHour = 3600 * 1000;
+    return std::to_string(std::clamp(value, 0, kHour));
+}
+
+bool
+set_own(rd_kafka_conf_t *config, const Settings &settings, Failure &why)
+{
+    for (const Default &item : kDefaults)
+        if (!set(config, item.name, item.value, why))
+            return false;
+
+    // Delivery reports leave librdkafka's count a moment after the caller's, hence the factor.
+    const std::size_t messages = 2 * settings.max_messages;
+    const std::size_t kilobytes = 2 * (settings.max_bytes / 1024 + 1);
+    const int backoff_max = std::max(settings.backoff_initial_ms, settings.backoff_max_ms);
+    return set_servers(config, settings, why) &&
+           set(config, "client.id", std::string(settings.client_id), why) &&
+           set(config, "reconnect.backoff.ms", milliseconds(settings.backoff_initial_ms), why) &&
+           set(config, "reconnect.backoff.max.ms", milliseconds(backoff_max), why) &&
+           set(config, "queue.buffering.max.messages", number(messages), why) &&
+           set(config, "queue.buffering.max.kbytes", number(kilobytes), why) &&
+           set(config, "enable.gapless.guarantee", settings.gapless ? "true" : "false", why);
+}
+
+// librdkafka would read such a text only up to there, and so other than it was checked.
+bool
+contains_zero(const Property &property) noexcept
+{
+    return property.name.find('\0') != std::string::npos ||
+           property.value.find('\0') != std::string::npos;
+}
+
+bool
+set_operators(rd_kafka_conf_t *config, const Settings &settings, Secrets &secrets, Failure &why)
+{
+    for (std::size_t i = 0; i < settings.property_count; i++)
+    {
+        const Property &property = settings.properties[i];
+        if (is_secret(property.name))
+            secrets.add(property.value);
+        const char *reason = "contains a zero byte";
+        const char *hint = "Remove it.";
+        if (contains_zero(property) ||
+            !property_allowed(property.name, property.value, &reason, &hint))
+            return refuse_property(property.name, property.value, reason, hint, why);
+        if (!set(config, property.name.c_str(), property.value, why))
+            return false;
+    }
+    return true;
+}
+
+} // namespace
+
+ClientConfig
+make_client_config(const Settings &settings, Secrets &secrets, Failure &why)
+{
+    ClientConfig config(rd_kafka_conf_new());
+    if (!set_own(config.get(), settings, why) ||
+        !set_operators(config.get(), settings, secrets, why))
+        return nullptr;
+    // What librdkafka says before it has a queue for logs would go to stderr.
+    rd_kafka_conf_set_log_cb(config.get(), nullptr);
+    rd_kafka_conf_set_events(config.get(), RD_KAFKA_EVENT_DR | RD_KAFKA_EVENT_ERROR);
+    return config;
+}
+
+} // namespace outbox::kafka

@@ -1,0 +1,146 @@
+// The half of the producer that tells the caller what has happened.
+#include "producer.h"
+
+#include <librdkafka/rdkafka.h>
+
+#include <string_view>
+#include <sys/eventfd.h>
+
+namespace outbox::kafka
+{
+
+namespace
+{
+
+Failure
+failure_of(const rd_kafka_message_t &message) noexcept
+{
+    Failure failure;
+    const char *topic = rd_kafka_topic_name(message.rkt);
+    const char *error = rd_kafka_err2str(message.err);
+    if (message.partition == RD_KAFKA_PARTITION_UA)
+        describe(failure, message.err, "topic \"%s\": %s", topic, error);
+    else
+        describe(failure, message.err, "topic \"%s\", partition %d: %s", topic, message.partition,
+                 error);
+    failure.possibly_persisted =
+        rd_kafka_message_status(&message) != RD_KAFKA_MSG_STATUS_NOT_PERSISTED;
+    return failure;
+}
+
+// A line of librdkafka's without secrets. Larger than librdkafka's longest line, so that no secret
+// is cut into a piece that would not be found.
+struct Masked
+{
+    Masked(const Secrets &secrets, const char *line) noexcept
+    {
+        text[std::string_view(line).copy(text, sizeof text - 1)] = '\0';
+        secrets.mask(text);
+    }
+    char text[4096];
+};
+
+} // namespace
+
+std::size_t
+Producer::serve(EventSink &sink, std::size_t max_events) noexcept
+{
+    // Before the queue is emptied, so that what arrives meanwhile sets it again.
+    reset_wake_fd();
+    std::size_t served = 0;
+    while (served < max_events)
+    {
+        rd_kafka_event_t *event = rd_kafka_queue_poll(queue_, 0);
+        if (event == nullptr)
+            return served;
+        served += dispatch(event, sink);
+        rd_kafka_event_destroy(event);
+    }
+    // librdkafka wakes only a reader that has emptied the queue.
+    set_wake_fd();
+    return served;
+}
+
+std::size_t
+Producer::dispatch(rd_kafka_event_t *event, EventSink &sink) noexcept
+{
+    switch (rd_kafka_event_type(event))
+    {
+    case RD_KAFKA_EVENT_DR:
+    {
+        std::size_t count = 0;
+        while (const rd_kafka_message_t *message = rd_kafka_event_message_next(event))
+        {
+            report_delivery(*message, sink);
+            count++;
+        }
+        return count;
+    }
+    case RD_KAFKA_EVENT_ERROR:
+        report_error(event, sink);
+        return 1;
+    case RD_KAFKA_EVENT_LOG:
+        report_log(event, sink);
+        return 1;
+    default:
+        // Such as statistics that an operator switched on: nobody reads them.
+        return 1;
+    }
+}
+
+void
+Producer::report_delivery(const rd_kafka_message_t &message, EventSink &sink) noexcept
+{
+    const auto tag = reinterpret_cast<std::uint64_t>(message._private);
+    outstanding_--;
+    if (message.err == RD_KAFKA_RESP_ERR_NO_ERROR)
+        sink.delivered(tag);
+    else
+        sink.failed(tag, failure_of(message));
+}
+
+void
+Producer::report_error(rd_kafka_event_t *event, EventSink &sink) noexcept
+{
+    Failure failure;
+    if (rd_kafka_event_error(event) == RD_KAFKA_RESP_ERR__FATAL && fatal(failure))
+    {
+        sink.trouble(failure);
+        return;
+    }
+    const Masked text(secrets_, rd_kafka_event_error_string(event));
+    describe(failure, rd_kafka_event_error(event), "%s", text.text);
+    failure.cls = FailureClass::retriable;
+    sink.trouble(failure);
+}
+
+void
+Producer::report_log(rd_kafka_event_t *event, EventSink &sink) noexcept
+{
+    const char *facility = "";
+    const char *line = "";
+    int level = 0;
+    if (rd_kafka_event_log(event, &facility, &line, &level) != 0)
+        return;
+    const Masked text(secrets_, line);
+    sink.log(level, facility, text.text);
+}
+
+void
+Producer::set_wake_fd() noexcept
+{
+    // Fails only when the counter is at its maximum, and then it is set.
+    if (wake_fd_ != -1)
+        static_cast<void>(eventfd_write(wake_fd_, 1));
+}
+
+void
+Producer::reset_wake_fd() noexcept
+{
+    // Fails when it is not set.
+    eventfd_t value = 0;
+    if (wake_fd_ != -1)
+        static_cast<void>(eventfd_read(wake_fd_, &value));
+}
+
+} // namespace outbox::kafka

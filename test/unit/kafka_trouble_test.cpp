@@ -1,0 +1,288 @@
+#include "kafka_mock_cluster.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+namespace outbox::test
+{
+
+namespace
+{
+
+using kafka::Failure;
+using kafka::FailureClass;
+using kafka::ProduceResult;
+using testing::HasSubstr;
+
+constexpr Milliseconds kPrompt = Milliseconds(2000);
+
+bool
+was_told(const std::vector<Failure> &troubles, const std::string &name)
+{
+    return std::any_of(troubles.begin(), troubles.end(),
+                       [&](const Failure &trouble) { return trouble.name == name; });
+}
+
+Failure
+failure_of_first_record(MockCluster &cluster, rd_kafka_resp_err_t error)
+{
+    Driver driver(cluster.bootstrap());
+    cluster.fail_produce(error);
+    driver.produce("failing", "k", "v", 7);
+    EXPECT_TRUE(driver.serve_until_settled());
+    if (driver.sink().failures.size() != 1)
+        return Failure();
+    EXPECT_EQ(driver.sink().failures[0].first, 7u);
+    return driver.sink().failures[0].second;
+}
+
+TEST(KafkaTrouble, RefusedRecordIsReportedWithItsReason)
+{
+    const Failure failure =
+        failure_of_first_record(shared_cluster(), RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE);
+    EXPECT_EQ(failure.cls, FailureClass::event);
+    EXPECT_EQ(failure.code, 10);
+    EXPECT_STREQ(failure.name, "MSG_SIZE_TOO_LARGE");
+    EXPECT_THAT(failure.text, HasSubstr("topic \"failing\", partition "));
+    EXPECT_THAT(failure.text, HasSubstr("Message size too large"));
+    EXPECT_FALSE(failure.possibly_persisted);
+}
+
+TEST(KafkaTrouble, RefusalsHaveTheirClass)
+{
+    MockCluster &cluster = shared_cluster();
+    EXPECT_EQ(failure_of_first_record(cluster, RD_KAFKA_RESP_ERR_INVALID_RECORD).cls,
+              FailureClass::event);
+    EXPECT_EQ(failure_of_first_record(cluster, RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED).cls,
+              FailureClass::topic);
+}
+
+TEST(KafkaTrouble, PassingErrorsAreRetriedInOrder)
+{
+    MockCluster cluster;
+    cluster.create_topic("t", 1);
+    Driver driver(cluster.bootstrap(), {{"retry.backoff.ms", "10"}});
+    cluster.fail_produce(RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION, 2);
+    cluster.fail_produce(RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS, 2);
+    cluster.fail_produce(RD_KAFKA_RESP_ERR__TRANSPORT, 2);
+    for (int i = 0; i < 200; i++)
+        driver.produce("t", "k", std::to_string(i));
+    ASSERT_TRUE(driver.serve_until_settled());
+    EXPECT_EQ(driver.sink().failures.size(), 0u);
+    EXPECT_EQ(values_of(read_topic(cluster.bootstrap(), "t", 200), "k"), numbers(200));
+}
+
+TEST(KafkaTrouble, BrokerAwayAndBackLosesRepeatsAndReordersNothing)
+{
+    MockCluster cluster;
+    cluster.create_topic("t", 2);
+    Driver driver(cluster.bootstrap());
+    for (int i = 0; i < 300; i++)
+    {
+        if (i == 100)
+        {
+            ASSERT_TRUE(driver.serve_until_settled());
+            cluster.down();
+        }
+        driver.produce("t", "k", std::to_string(i), static_cast<std::uint64_t>(i));
+    }
+    ASSERT_TRUE(
+        driver.serve_until([&] { return was_told(driver.sink().troubles, "_ALL_BROKERS_DOWN"); }));
+    EXPECT_EQ(driver.producer().outstanding(), 200u);
+    for (const Failure &trouble : driver.sink().troubles)
+        EXPECT_EQ(trouble.cls, FailureClass::retriable) << trouble.name;
+
+    cluster.up();
+    ASSERT_TRUE(driver.serve_until_settled());
+    EXPECT_EQ(driver.sink().failures.size(), 0u);
+    const std::set<std::uint64_t> acked(driver.sink().acked.begin(), driver.sink().acked.end());
+    EXPECT_EQ(acked.size(), 300u);
+    EXPECT_EQ(driver.sink().acked.size(), 300u);
+    EXPECT_EQ(values_of(read_topic(cluster.bootstrap(), "t", 300), "k"), numbers(300));
+}
+
+TEST(KafkaTrouble, KafkaMayComeLater)
+{
+    MockCluster cluster;
+    cluster.down();
+    Driver driver(cluster.bootstrap());
+    driver.produce("t", "k", "v");
+    ASSERT_TRUE(
+        driver.serve_until([&] { return was_told(driver.sink().troubles, "_ALL_BROKERS_DOWN"); }));
+    cluster.up();
+    EXPECT_TRUE(driver.serve_until_settled());
+    EXPECT_EQ(driver.sink().acked.size(), 1u);
+}
+
+TEST(KafkaTrouble, MissingTopicIsGivenUpAndFoundWhenItComes)
+{
+    MockCluster cluster;
+    Driver driver(cluster.bootstrap(), {{"topic.metadata.propagation.max.ms", "100"}});
+    cluster.set_topic_error("late", RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART);
+    driver.produce("late", "k", "1");
+    driver.produce("there", "k", "1");
+    ASSERT_TRUE(driver.serve_until_settled());
+    ASSERT_EQ(driver.sink().failures.size(), 1u);
+    EXPECT_EQ(driver.sink().failures[0].second.cls, FailureClass::topic);
+    EXPECT_EQ(driver.sink().acked.size(), 1u);
+
+    // Refused at once from now on, without harm to other topics.
+    kafka::Record record;
+    record.topic = "late";
+    record.key = "k";
+    Failure why;
+    ASSERT_EQ(driver.producer().produce(record, why), ProduceResult::failed);
+    EXPECT_EQ(why.cls, FailureClass::topic);
+    EXPECT_THAT(why.text, HasSubstr("topic \"late\""));
+
+    // librdkafka itself would look again after five minutes.
+    cluster.set_topic_error("late", RD_KAFKA_RESP_ERR_NO_ERROR);
+    EXPECT_TRUE(
+        wait_until(Milliseconds(5000), [&]
+                   { return driver.producer().produce(record, why) == ProduceResult::queued; }));
+    EXPECT_TRUE(driver.serve_until_settled());
+    EXPECT_EQ(driver.sink().acked.size(), 2u);
+}
+
+TEST(KafkaTrouble, TopicNameThatKafkaRefuses)
+{
+    Driver driver(shared_cluster().bootstrap());
+    const std::string name(600, 'x');
+    kafka::Record record;
+    record.topic = name;
+    record.key = "k";
+    Failure why;
+    EXPECT_EQ(driver.producer().produce(record, why), ProduceResult::failed);
+    EXPECT_EQ(driver.producer().outstanding(), 0u);
+}
+
+TEST(KafkaTrouble, OverlongRecordIsRefusedAtOnce)
+{
+    Driver driver(shared_cluster().bootstrap());
+    const std::string value(1100000, 'x');
+    kafka::Record record;
+    record.topic = "large";
+    record.key = "k";
+    record.value = value.data();
+    record.value_size = value.size();
+    Failure why;
+    ASSERT_EQ(driver.producer().produce(record, why), ProduceResult::failed);
+    EXPECT_EQ(why.cls, FailureClass::event);
+    EXPECT_STREQ(why.name, "MSG_SIZE_TOO_LARGE");
+    EXPECT_EQ(driver.producer().outstanding(), 0u);
+}
+
+TEST(KafkaTrouble, FatalErrorEndsTheProducerWithReports)
+{
+    MockCluster cluster;
+    Driver driver(cluster.bootstrap());
+    driver.produce("t", "k", "0", 1);
+    ASSERT_TRUE(driver.serve_until_settled());
+    Failure why;
+    EXPECT_FALSE(driver.producer().fatal(why));
+
+    cluster.down();
+    for (std::uint64_t tag = 2; tag <= 5; tag++)
+        driver.produce("t", "k", "v", tag);
+    driver.producer().make_fatal(RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER, "made up");
+    ASSERT_TRUE(driver.producer().fatal(why));
+    EXPECT_EQ(why.cls, FailureClass::fatal);
+    EXPECT_STREQ(why.name, "OUT_OF_ORDER_SEQUENCE_NUMBER");
+    EXPECT_THAT(why.text, HasSubstr("made up"));
+
+    ASSERT_TRUE(driver.serve_until_settled());
+    EXPECT_EQ(driver.sink().failures.size(), 4u);
+    for (const auto &[tag, failure] : driver.sink().failures)
+        EXPECT_EQ(failure.cls, FailureClass::retriable) << failure.name;
+    EXPECT_TRUE(was_told(driver.sink().troubles, "OUT_OF_ORDER_SEQUENCE_NUMBER"));
+
+    kafka::Record record;
+    record.topic = "t";
+    record.key = "k";
+    EXPECT_EQ(driver.producer().produce(record, why), ProduceResult::failed);
+    EXPECT_EQ(why.cls, FailureClass::fatal);
+    EXPECT_LT(driver.destroy(), kPrompt);
+}
+
+// With gapless a refused record stops the producer before later ones go out. What is on its way
+// already is refused by Kafka for its sequence number, which this cluster does not look at.
+TEST(KafkaTrouble, GaplessStopsAtARefusedRecord)
+{
+    MockCluster cluster;
+    cluster.create_topic("t", 1);
+    Driver driver(cluster.bootstrap(), {{"max.in.flight", "1"}, {"batch.num.messages", "1"}},
+                  [](kafka::Settings &settings) { settings.gapless = true; });
+    cluster.fail_produce(RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE);
+    for (std::uint64_t tag = 1; tag <= 20; tag++)
+        driver.produce("t", "k", std::to_string(tag), tag);
+    ASSERT_TRUE(driver.serve_until_settled());
+    Failure why;
+    ASSERT_TRUE(driver.producer().fatal(why));
+    EXPECT_STREQ(why.name, "_GAPLESS_GUARANTEE");
+    EXPECT_LE(driver.sink().acked.size(), 5u);
+    ASSERT_GE(driver.sink().failures.size(), 15u);
+    EXPECT_EQ(driver.sink().failures[0].first, 1u);
+    EXPECT_EQ(driver.sink().failures[0].second.cls, FailureClass::event);
+}
+
+TEST(KafkaTrouble, WithoutGaplessLaterRecordsOvertake)
+{
+    MockCluster cluster;
+    cluster.create_topic("t", 1);
+    Driver driver(cluster.bootstrap(), {{"max.in.flight", "1"}, {"batch.num.messages", "1"}});
+    cluster.fail_produce(RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE);
+    for (std::uint64_t tag = 1; tag <= 20; tag++)
+        driver.produce("t", "k", std::to_string(tag), tag);
+    ASSERT_TRUE(driver.serve_until_settled());
+    EXPECT_EQ(driver.sink().failures.size(), 1u);
+    EXPECT_EQ(driver.sink().acked.size(), 19u);
+}
+
+TEST(KafkaTrouble, PurgeReportsEverythingAsRetriable)
+{
+    MockCluster cluster;
+    cluster.down();
+    Driver driver(cluster.bootstrap());
+    for (std::uint64_t tag = 0; tag < 10; tag++)
+        driver.produce("t", "k", "v", tag);
+    driver.producer().purge();
+    ASSERT_TRUE(driver.serve_until_settled());
+    ASSERT_EQ(driver.sink().failures.size(), 10u);
+    EXPECT_EQ(driver.sink().failures[0].second.cls, FailureClass::retriable);
+    EXPECT_STREQ(driver.sink().failures[0].second.name, "_PURGE_QUEUE");
+    EXPECT_FALSE(driver.sink().failures[0].second.possibly_persisted);
+}
+
+TEST(KafkaTrouble, DestructionIsPromptWithBrokersAway)
+{
+    MockCluster cluster;
+    Driver driver(cluster.bootstrap());
+    driver.produce("t", "k", "v");
+    ASSERT_TRUE(driver.serve_until_settled());
+    cluster.down();
+    for (int i = 0; i < 20000; i++)
+        driver.produce("t" + std::to_string(i % 20), "k", "v");
+    driver.serve_until([&] { return was_told(driver.sink().troubles, "_ALL_BROKERS_DOWN"); });
+    EXPECT_LT(driver.destroy(), kPrompt);
+}
+
+// An address of a test network that no router forwards: the connection attempt gets no answer.
+TEST(KafkaTrouble, DestructionIsPromptWhileConnecting)
+{
+    Driver driver("192.0.2.1:9092");
+    driver.produce("t", "k", "v");
+    EXPECT_LT(driver.destroy(), kPrompt);
+}
+
+TEST(KafkaTrouble, UnresolvableNameIsTold)
+{
+    Driver driver("no-such-host.invalid:9092");
+    EXPECT_TRUE(driver.serve_until([&] { return was_told(driver.sink().troubles, "_RESOLVE"); }));
+}
+
+} // namespace
+
+} // namespace outbox::test
