@@ -38,10 +38,16 @@ override with_llvm = no
 EXTRA_CLEAN = $(RELAY) $(RELAY_OBJS) $(OBJS:.o=.d) $(RELAY_OBJS:.o=.d) build results output_iso \
 	regression.diffs regression.out tmp_check
 
-REGRESS = $(sort $(patsubst test/sql/%.sql,%,$(wildcard test/sql/*.sql)))
+# In the order in which they build on each other; the first one creates the extension.
+REGRESS = emit_basics emit_errors emit_contexts insert_events effect_once access_rights config_checks relay_views
+REGRESS_FILES = $(patsubst test/sql/%.sql,%,$(wildcard test/sql/*.sql))
+REGRESS_UNNAMED = $(filter-out $(REGRESS),$(REGRESS_FILES))
+ifneq ($(if $(filter file,$(origin REGRESS)),$(REGRESS_UNNAMED)),)
+$(error REGRESS leaves out $(REGRESS_UNNAMED) of test/sql)
+endif
 REGRESS_OPTS = --inputdir=test --outputdir=.
 ISOLATION = $(sort $(patsubst test/specs/%.spec,%,$(wildcard test/specs/*.spec)))
-ISOLATION_OPTS = --inputdir=test --outputdir=output_iso
+ISOLATION_OPTS = --inputdir=test --outputdir=. --load-extension=outbox
 
 # Goals that scripts do; they find or install PostgreSQL themselves, and PGXS has a "check" of its own.
 SCRIPT_GOALS = demo check check-fast format lint

@@ -104,8 +104,7 @@ note_commit(CommitLog *log, uint64 xid)
     log->last_group = group;
     const TransactionId short_xid = static_cast<TransactionId>(xid);
     // The status of very old transactions is gone, and with it any doubt about their durability.
-    if (!TransactionIdIsNormal(short_xid) ||
-        TransactionIdPrecedes(short_xid, oldest_known_xid()))
+    if (!TransactionIdIsNormal(short_xid) || TransactionIdPrecedes(short_xid, oldest_known_xid()))
         return;
     const XLogRecPtr lsn = TransactionIdGetCommitLSN(short_xid);
     if (lsn > log->latest)
@@ -149,9 +148,9 @@ scan_range(const EventTables::Slot &slot, const IndexRange &range, WindowKeys *k
     }
     index_endscan(scan);
     if (!more && !ShutdownRequestPending)
-        ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY),
-                        errmsg("no memory for the keys of outbox events"),
-                        errdetail("The relay starts again from its position.")));
+        ereport(ERROR,
+                (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("no memory for the keys of outbox events"),
+                 errdetail("The relay starts again from its position.")));
     return more;
 }
 
@@ -234,8 +233,8 @@ close_events(EventTables *tables)
 void
 take_snapshot(XidSnapshot *snapshot)
 {
-    char *text = DatumGetCString(DirectFunctionCall1(
-        pg_snapshot_out, OidFunctionCall0(F_PG_CURRENT_SNAPSHOT)));
+    char *text = DatumGetCString(
+        DirectFunctionCall1(pg_snapshot_out, OidFunctionCall0(F_PG_CURRENT_SNAPSHOT)));
     bool parsed = false;
     call_cpp([&] { parsed = XidSnapshot::parse(text, *snapshot); });
     if (!parsed)

@@ -48,7 +48,8 @@ enum class OpenResult
 };
 
 // Opens the tables without waiting for a lock: a relay that waits in line behind DROP EXTENSION or
-// TRUNCATE would hold up neither, but could deadlock with both. To be called first in a transaction.
+// TRUNCATE would hold up neither, but could deadlock with both. To be called first in a
+// transaction.
 OpenResult open_events(EventTables *tables);
 
 // Closes them; the locks go with the transaction.

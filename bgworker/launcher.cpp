@@ -1,5 +1,5 @@
-// The launcher looks at what is (pg_database, the slots, the workers) and acts on the difference, on
-// every wake-up and every few seconds: a missed signal costs time, never a relay.
+// The launcher looks at what is (pg_database, the slots, the workers) and acts on the difference,
+// on every wake-up and every few seconds: a missed signal costs time, never a relay.
 
 #include "launcher.h"
 
@@ -234,10 +234,10 @@ start_relay(Watch &watch)
     watch.handle = nullptr;
     watch.start_after = TimestampTzPlusMilliseconds(watch.started_at, kFirstPauseMs * 5);
     if (!told_about_no_worker)
-        ereport(WARNING, (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-                          errmsg("outbox: no background worker is free for database %u",
-                                 watch.database),
-                          errhint("Raise max_worker_processes; events wait until then.")));
+        ereport(WARNING,
+                (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+                 errmsg("outbox: no background worker is free for database %u", watch.database),
+                 errhint("Raise max_worker_processes; events wait until then.")));
     told_about_no_worker = true;
 }
 
@@ -347,8 +347,7 @@ outbox_launcher_main(Datum)
     BackgroundWorkerInitializeConnection(nullptr, nullptr, 0);
 
     forget_without_extension();
-    pg_atomic_write_u32(&shared_state()->launcher_proc,
-                        static_cast<uint32>(my_proc_number()) + 1);
+    pg_atomic_write_u32(&shared_state()->launcher_proc, static_cast<uint32>(my_proc_number()) + 1);
     pgstat_report_appname("outbox launcher");
 
     while (!ShutdownRequestPending)

@@ -28,9 +28,8 @@ constexpr const char *kUpdate =
     "where p.database_oid operator(pg_catalog.=) $1 "
     "and p.xmin operator(pg_catalog.=) p.written_by::xid";
 
-constexpr const char *kInsertTick =
-    "insert into outbox.ticks (next_xid, snapshot, published_at) "
-    "values ($1, $2::pg_snapshot, pg_catalog.clock_timestamp())";
+constexpr const char *kInsertTick = "insert into outbox.ticks (next_xid, snapshot, published_at) "
+                                    "values ($1, $2::pg_snapshot, pg_catalog.clock_timestamp())";
 
 // A snapshot that sees nothing: no transaction has an id below 3.
 constexpr const char *kNothing = "3:3:";

@@ -24,7 +24,8 @@ enum class LoadResult
 
 // Reads this database's position; makes one where there is none:
 // - at first, and after a restore, one from which every event of this database is still to come;
-// - in a database that was copied from a template, one that leaves the copied events to the original.
+// - in a database that was copied from a template, one that leaves the copied events to the
+// original.
 LoadResult load_position(StoredPosition *stored, char *problem, size_t problem_size);
 
 // Writes the position. Returns false when the row is not there any more: the extension was created

@@ -49,7 +49,8 @@ Publisher::start(const StoredPosition &stored)
     read_up_to_ = stored.position.to;
     keys_.open(stored.position.from, stored.position.to, stored.position.last_seq, kRingSlots);
     window_open_ = progress_.windows() > 0;
-    published_before_ = stored.published_total - static_cast<int64>(progress_.acknowledged_prefix());
+    published_before_ =
+        stored.published_total - static_cast<int64>(progress_.acknowledged_prefix());
     saved_ = stored.position;
 }
 
@@ -65,12 +66,11 @@ Publisher::set_producer(kafka::Producer *producer) noexcept
     producer_.reset(producer);
 }
 
-// The snapshot is taken before anything is read, so all that it sees can be read.
+// The window ends at the transaction's snapshot. `mark` was read before that was taken: then every
+// event is either in the window or counted after the mark, and some may be both, but none neither.
 void
-Publisher::open_window()
+Publisher::open_window(std::uint64_t mark)
 {
-    DatabaseSlot *slot = my_slot();
-    const uint64 mark = slot != nullptr ? pg_atomic_read_u64(&slot->emitted) : 0;
     static XidSnapshot to; // kept to reuse its memory
     take_snapshot(&to);
     if (to == read_up_to_)
@@ -78,11 +78,13 @@ Publisher::open_window()
         emitted_mark_ = mark;
         return;
     }
-    call_cpp([&] {
-        keys_.open(read_up_to_, to, PG_INT64_MIN, kRingSlots);
-        progress_.open_window(to);
-        read_up_to_ = to;
-    });
+    call_cpp(
+        [&]
+        {
+            keys_.open(read_up_to_, to, PG_INT64_MIN, kRingSlots);
+            progress_.open_window(to);
+            read_up_to_ = to;
+        });
     emitted_mark_ = mark;
     window_open_ = true;
 }
@@ -97,6 +99,8 @@ Publisher::publish(bool look)
     if (window_open_ && !keys_.need_scan() && !progress_.has_room(0, max_bytes_))
         return StepResult::full;
 
+    DatabaseSlot *slot = my_slot();
+    const uint64 mark = slot != nullptr ? pg_atomic_read_u64(&slot->emitted) : 0;
     StartTransactionCommand();
     PushActiveSnapshot(GetTransactionSnapshot());
     const OpenResult opened = open_events(&tables_);
@@ -107,7 +111,7 @@ Publisher::publish(bool look)
         return opened == OpenResult::locked ? StepResult::locked : StepResult::gone;
     }
     if (!window_open_)
-        open_window();
+        open_window(mark);
     const bool full = window_open_ && !hand_over_some();
     close_events(&tables_);
     end_transaction();
@@ -178,7 +182,8 @@ Publisher::hand_over(EventTables *tables, const EventKey *key, TimestampTz now)
     {
         kafka::Failure failure;
         char text[256];
-        snprintf(text, sizeof(text), "event " INT64_FORMAT ": the topic name %s", event.seq, problem);
+        snprintf(text, sizeof(text), "event " INT64_FORMAT ": the topic name %s", event.seq,
+                 problem);
         kafka::describe_config(failure, "Correct outbox.topic_template.", "%s", text);
         note_failure(failure, true);
         return HandOver::halted;
@@ -224,13 +229,15 @@ Publisher::serve()
 void
 Publisher::rewind()
 {
-    call_cpp([&] {
-        const Position position = progress_.position();
-        progress_.reset(position);
-        read_up_to_ = position.to;
-        keys_.open(position.from, position.to, position.last_seq, kRingSlots);
-        window_open_ = progress_.windows() > 0;
-    });
+    call_cpp(
+        [&]
+        {
+            const Position position = progress_.position();
+            progress_.reset(position);
+            read_up_to_ = position.to;
+            keys_.open(position.from, position.to, position.last_seq, kRingSlots);
+            window_open_ = progress_.windows() > 0;
+        });
     halted_ = false;
 }
 
@@ -317,8 +324,7 @@ Publisher::save_if_due(TimestampTz now, bool at_once, long *wait_ms)
 void
 Publisher::fill_report(RelayReport *report) const noexcept
 {
-    report->window_remaining =
-        static_cast<int64>(keys_.remaining() + progress_.behind_prefix());
+    report->window_remaining = static_cast<int64>(keys_.remaining() + progress_.behind_prefix());
     report->emitted_mark = emitted_mark_;
     report->oldest_event_at = progress_.behind_prefix() > 0 ? progress_.oldest_created_at()
                               : window_open_                ? oldest_waiting_

@@ -55,6 +55,9 @@ public:
     // table's row is gone. Sets *wait_ms to when it will be due, -1: not before something happens.
     bool save_if_due(TimestampTz now, bool at_once, long *wait_ms);
 
+    // Events published by this process.
+    std::uint64_t published() const noexcept { return progress_.acknowledged_prefix(); }
+
     // Nothing read is unpublished, and nothing is in flight.
     bool caught_up() const noexcept;
     std::size_t outstanding() const noexcept { return producer_ ? producer_->outstanding() : 0; }
@@ -77,7 +80,7 @@ private:
         halted
     };
 
-    void open_window();
+    void open_window(std::uint64_t mark);
     bool hand_over_some();
     HandOver hand_over(EventTables *tables, const EventKey *key, TimestampTz now);
     void note_failure(const kafka::Failure &failure, bool halt) noexcept;
@@ -93,7 +96,7 @@ private:
 
     EventTables tables_ = {};
     MemoryContext event_context_ = nullptr; // reset for each event
-    XidSnapshot read_up_to_;                   // end of the last window that was opened
+    XidSnapshot read_up_to_;                // end of the last window that was opened
     bool window_open_ = false;
     std::uint64_t emitted_mark_ = 0; // the shared count when it was opened
     TimestampTz oldest_waiting_ = 0;

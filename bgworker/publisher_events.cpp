@@ -101,10 +101,11 @@ Publisher::tell_log()
     log_dropped_ = 0;
 
     if (failure_untold_)
-        ereport(WARNING, (errmsg("outbox relay cannot publish: %s: %s", last_failure_.name,
-                                 last_failure_.text),
-                          errdetail("Events wait in the database; the relay tries again by itself."),
-                          last_failure_.hint[0] != '\0' ? errhint("%s", last_failure_.hint) : 0));
+        ereport(
+            WARNING,
+            (errmsg("outbox relay cannot publish: %s: %s", last_failure_.name, last_failure_.text),
+             errdetail("Events wait in the database; the relay tries again by itself."),
+             last_failure_.hint[0] != '\0' ? errhint("%s", last_failure_.hint) : 0));
     if (recovery_untold_)
         ereport(LOG, (errmsg("outbox relay publishes again after %u failed attempts",
                              failures_before_recovery_)));

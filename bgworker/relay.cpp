@@ -3,6 +3,8 @@
 #include "kafka_setup.h"
 #include "publisher.h"
 
+#include "maintenance.h"
+
 #include "guard.h"
 
 #include "../extension/settings.h"
@@ -20,7 +22,7 @@ extern "C"
 
 extern "C"
 {
-PG_MODULE_MAGIC;
+    PG_MODULE_MAGIC;
 }
 
 namespace outbox
@@ -33,6 +35,7 @@ namespace
 constexpr long kPollMs = 1000;
 constexpr long kLockedMs = 100;
 constexpr int kDrainMs = 500;
+constexpr int kMaintainMs = 1000;
 
 struct Relay
 {
@@ -46,6 +49,8 @@ struct Relay
     char *database_settings; // as they were when the process started
     bool look;               // something may have been committed
     bool restart;
+    TimestampTz maintain_at; // not before
+    uint64 maintained_at_count;
 };
 
 Relay relay;
@@ -133,17 +138,19 @@ read_setup(KafkaSetup *setup, kafka::Failure *why)
 {
     bool usable = false;
     const char *database = get_database_name(MyDatabaseId);
-    call_cpp([&] {
-        setup->bootstrap_servers = settings.bootstrap_servers;
-        setup->client_id = std::string("outbox-") + (database != nullptr ? database : "");
-        setup->backoff_initial_ms = settings.backoff_initial_ms;
-        setup->backoff_max_ms = settings.backoff_max_ms;
-        setup->max_messages = static_cast<std::size_t>(settings.max_in_flight);
-        setup->max_bytes = static_cast<std::size_t>(settings.max_in_flight_kb) * 1024;
-        setup->max_event_bytes = static_cast<std::size_t>(settings.max_event_bytes);
-        usable = read_properties(DataDir, settings.kafka_config_file, settings.kafka_config, *setup,
-                                 *why);
-    });
+    call_cpp(
+        [&]
+        {
+            setup->bootstrap_servers = settings.bootstrap_servers;
+            setup->client_id = std::string("outbox-") + (database != nullptr ? database : "");
+            setup->backoff_initial_ms = settings.backoff_initial_ms;
+            setup->backoff_max_ms = settings.backoff_max_ms;
+            setup->max_messages = static_cast<std::size_t>(settings.max_in_flight);
+            setup->max_bytes = static_cast<std::size_t>(settings.max_in_flight_kb) * 1024;
+            setup->max_event_bytes = static_cast<std::size_t>(settings.max_event_bytes);
+            usable = read_properties(DataDir, settings.kafka_config_file, settings.kafka_config,
+                                     *setup, *why);
+        });
     return usable;
 }
 
@@ -299,6 +306,18 @@ run_round()
 }
 
 void
+maintain()
+{
+    const TimestampTz now = GetCurrentTimestamp();
+    const uint64 published = relay.publisher->published();
+    if (relay.maintain_at > now || published == relay.maintained_at_count)
+        return;
+    summarize_new_blocks();
+    relay.maintained_at_count = published;
+    relay.maintain_at = TimestampTzPlusMilliseconds(now, kMaintainMs);
+}
+
+void
 run()
 {
     while (!ShutdownRequestPending && !relay.restart)
@@ -311,6 +330,7 @@ run()
             continue;
         }
         const long wait_ms = run_round();
+        maintain();
         (void) pgstat_report_stat(false);
         wait(wait_ms);
     }
@@ -366,17 +386,20 @@ load()
     if (result == LoadResult::broken)
     {
         show_stopped(problem);
-        ereport(ERROR, (errcode(ERRCODE_DATA_CORRUPTED), errmsg("outbox relay stopped: %s", problem),
-                        errhint("Put the row right, see docs/operations.md; nothing is published "
-                                "until then.")));
+        ereport(ERROR,
+                (errcode(ERRCODE_DATA_CORRUPTED), errmsg("outbox relay stopped: %s", problem),
+                 errhint("Put the row right, see docs/operations.md; nothing is published "
+                         "until then.")));
     }
-    call_cpp([&] {
-        relay.setup = new KafkaSetup;
-        relay.publisher =
-            new Publisher(static_cast<std::size_t>(settings.max_in_flight),
-                          static_cast<std::size_t>(settings.max_in_flight_kb) * 1024);
-        relay.publisher->start(stored);
-    });
+    call_cpp(
+        [&]
+        {
+            relay.setup = new KafkaSetup;
+            relay.publisher =
+                new Publisher(static_cast<std::size_t>(settings.max_in_flight),
+                              static_cast<std::size_t>(settings.max_in_flight_kb) * 1024);
+            relay.publisher->start(stored);
+        });
 }
 
 void

@@ -111,8 +111,8 @@ header_value(const JsonbValue &value)
         return utf8({value.val.string.val, static_cast<size_t>(value.val.string.len)});
     if (value.type == jbvNumeric)
     {
-        const char *text = DatumGetCString(
-            DirectFunctionCall1(numeric_out, NumericGetDatum(value.val.numeric)));
+        const char *text =
+            DatumGetCString(DirectFunctionCall1(numeric_out, NumericGetDatum(value.val.numeric)));
         return {text, strlen(text)};
     }
     return {}; // not let in by emit()
@@ -147,8 +147,8 @@ set_headers(const EventRow &event, kafka::Record *record)
     const size_t callers = event.headers != nullptr && JB_ROOT_IS_OBJECT(event.headers)
                                ? JB_ROOT_COUNT(event.headers)
                                : 0;
-    kafka::Header *headers = static_cast<kafka::Header *>(
-        palloc0((kOwnHeaders + callers) * sizeof(kafka::Header)));
+    kafka::Header *headers =
+        static_cast<kafka::Header *>(palloc0((kOwnHeaders + callers) * sizeof(kafka::Header)));
     size_t count = 0;
     headers[count++] = {"id", uuid_text(event.id), false};
     headers[count++] = {"event_type", utf8(view(event.event_type)), false};

@@ -164,8 +164,7 @@ event_of_row(HeapTuple row, TupleDesc desc)
     event.event_type = text_column(row, desc, kEventType);
     event.partition_key = text_column(row, desc, kPartitionKey);
     event.payload = jsonb_column(row, desc, kPayload);
-    event.payload_bytes =
-        reinterpret_cast<bytea *>(text_column(row, desc, kPayloadBytes));
+    event.payload_bytes = reinterpret_cast<bytea *>(text_column(row, desc, kPayloadBytes));
     event.headers = jsonb_column(row, desc, kHeaders);
     return event;
 }
@@ -198,11 +197,16 @@ complete_row(HeapTuple row, TupleDesc desc)
         const pg_uuid_t *id = DatumGetUUIDP(given);
         note_emitted(made_last(id) ? nullptr : id);
     }
-    if (is_null_column(row, desc, kCreatedAt))
+    const Datum created_at = column(row, desc, kCreatedAt, &is_null);
+    if (is_null)
     {
         columns[count] = kCreatedAt;
         values[count++] = TimestampTzGetDatum(now);
     }
+    else if (TIMESTAMP_NOT_FINITE(DatumGetTimestampTz(created_at)))
+        ereport(ERROR,
+                (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("created_at must be finite"),
+                 errhint("Leave it out to have the time of the insert.")));
     return heap_modify_tuple_by_cols(row, desc, count, columns, values, nulls);
 }
 
@@ -212,57 +216,53 @@ complete_row(HeapTuple row, TupleDesc desc)
 
 extern "C"
 {
-OUTBOX_FUNCTION(outbox_emit);
-OUTBOX_FUNCTION(outbox_emit_bytes);
-OUTBOX_FUNCTION(outbox_uuid_v7);
-OUTBOX_FUNCTION(outbox_current_slot);
-OUTBOX_FUNCTION(outbox_before_event_insert);
+    OUTBOX_FUNCTION(outbox_emit);
+    OUTBOX_FUNCTION(outbox_emit_bytes);
+    OUTBOX_FUNCTION(outbox_uuid_v7);
+    OUTBOX_FUNCTION(outbox_current_slot);
+    OUTBOX_FUNCTION(outbox_before_event_insert);
 
-Datum
-outbox_emit(PG_FUNCTION_ARGS)
-{
-    return outbox::emit(fcinfo, "outbox.emit()", false);
-}
+    Datum outbox_emit(PG_FUNCTION_ARGS)
+    {
+        return outbox::emit(fcinfo, "outbox.emit()", false);
+    }
 
-Datum
-outbox_emit_bytes(PG_FUNCTION_ARGS)
-{
-    return outbox::emit(fcinfo, "outbox.emit_bytes()", true);
-}
+    Datum outbox_emit_bytes(PG_FUNCTION_ARGS)
+    {
+        return outbox::emit(fcinfo, "outbox.emit_bytes()", true);
+    }
 
-Datum
-outbox_uuid_v7(PG_FUNCTION_ARGS)
-{
-    (void) fcinfo;
-    pg_uuid_t *id = static_cast<pg_uuid_t *>(palloc(sizeof(pg_uuid_t)));
-    outbox::make_event_id(GetCurrentTimestamp(), id);
-    PG_RETURN_UUID_P(id);
-}
+    Datum outbox_uuid_v7(PG_FUNCTION_ARGS)
+    {
+        (void) fcinfo;
+        pg_uuid_t *id = static_cast<pg_uuid_t *>(palloc(sizeof(pg_uuid_t)));
+        outbox::make_event_id(GetCurrentTimestamp(), id);
+        PG_RETURN_UUID_P(id);
+    }
 
-Datum
-outbox_current_slot(PG_FUNCTION_ARGS)
-{
-    (void) fcinfo;
-    PG_RETURN_INT16(static_cast<int16>(outbox::current_slot()));
-}
+    Datum outbox_current_slot(PG_FUNCTION_ARGS)
+    {
+        (void) fcinfo;
+        PG_RETURN_INT16(static_cast<int16>(outbox::current_slot()));
+    }
 
-Datum
-outbox_before_event_insert(PG_FUNCTION_ARGS)
-{
-    if (!CALLED_AS_TRIGGER(fcinfo))
-        ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-                        errmsg("outbox.before_event_insert() is a trigger function"),
-                        errhint("It belongs to outbox.events and is not to be called.")));
-    TriggerData *data = reinterpret_cast<TriggerData *>(fcinfo->context);
-    HeapTuple row = data->tg_trigtuple;
-    TupleDesc desc = RelationGetDescr(data->tg_relation);
-    if (!TRIGGER_FIRED_BEFORE(data->tg_event) || !TRIGGER_FIRED_BY_INSERT(data->tg_event) ||
-        !TRIGGER_FIRED_FOR_ROW(data->tg_event) || desc->natts != outbox::kEventColumns)
-        ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-                        errmsg("outbox.before_event_insert() must be fired before insert for each "
-                               "row of outbox.events")));
-    row = outbox::is_restored(row, desc) ? outbox::mark_restored(row, desc)
-                                         : outbox::complete_row(row, desc);
-    PG_RETURN_POINTER(row);
-}
+    Datum outbox_before_event_insert(PG_FUNCTION_ARGS)
+    {
+        if (!CALLED_AS_TRIGGER(fcinfo))
+            ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+                            errmsg("outbox.before_event_insert() is a trigger function"),
+                            errhint("It belongs to outbox.events and is not to be called.")));
+        TriggerData *data = reinterpret_cast<TriggerData *>(fcinfo->context);
+        HeapTuple row = data->tg_trigtuple;
+        TupleDesc desc = RelationGetDescr(data->tg_relation);
+        if (!TRIGGER_FIRED_BEFORE(data->tg_event) || !TRIGGER_FIRED_BY_INSERT(data->tg_event) ||
+            !TRIGGER_FIRED_FOR_ROW(data->tg_event) || desc->natts != outbox::kEventColumns)
+            ereport(ERROR,
+                    (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+                     errmsg("outbox.before_event_insert() must be fired before insert for each "
+                            "row of outbox.events")));
+        row = outbox::is_restored(row, desc) ? outbox::mark_restored(row, desc)
+                                             : outbox::complete_row(row, desc);
+        PG_RETURN_POINTER(row);
+    }
 }

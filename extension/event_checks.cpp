@@ -23,9 +23,10 @@ void
 check_name(const char *what, const text *value)
 {
     if (value == nullptr)
-        ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("%s must not be null", what),
-                        errhint("Every event names its aggregate_type, aggregate_id and "
-                                "event_type.")));
+        ereport(ERROR,
+                (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("%s must not be null", what),
+                 errhint("Every event names its aggregate_type, aggregate_id and "
+                         "event_type.")));
     if (VARSIZE_ANY_EXHDR(value) == 0)
         ereport(ERROR,
                 (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("%s must not be empty", what),
@@ -136,8 +137,8 @@ check_size(const EventInput &event, int64 header_bytes)
     if (total <= limit)
         return;
     ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-                    errmsg("event of " INT64_FORMAT " bytes is larger than the limit of " INT64_FORMAT
-                           " bytes",
+                    errmsg("event of " INT64_FORMAT
+                           " bytes is larger than the limit of " INT64_FORMAT " bytes",
                            total, limit),
                     errdetail("The payload alone takes " INT64_FORMAT " bytes.", payload),
                     errhint("Store large data elsewhere and emit a reference to it, or raise "

@@ -79,9 +79,9 @@ lock_key(const text *aggregate_type, const text *key)
     // A lock space of its own (field4 is 1 and 2 for PostgreSQL's advisory locks), so that nobody
     // else's advisory locks are in the way. A hash collision only makes two keys wait for each
     // other.
-    const uint64 type_hash = hash_bytes_extended(
-        reinterpret_cast<const unsigned char *>(VARDATA_ANY(aggregate_type)),
-        VARSIZE_ANY_EXHDR(aggregate_type), 0);
+    const uint64 type_hash =
+        hash_bytes_extended(reinterpret_cast<const unsigned char *>(VARDATA_ANY(aggregate_type)),
+                            VARSIZE_ANY_EXHDR(aggregate_type), 0);
     const uint64 hash =
         hash_bytes_extended(reinterpret_cast<const unsigned char *>(VARDATA_ANY(key)),
                             VARSIZE_ANY_EXHDR(key), type_hash);
@@ -113,10 +113,11 @@ insert_event(int slot_number, Datum *values, bool *nulls)
     snprintf(name, sizeof(name), "events_%d", slot_number);
     Relation relation = table_open(outbox_relation(name), RowExclusiveLock);
     if (RelationGetNumberOfAttributes(relation) != kEventColumns)
-        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                        errmsg("outbox.%s does not have the columns that this library expects", name),
-                        errhint("Run ALTER EXTENSION outbox UPDATE, or restart PostgreSQL after an "
-                                "update of the package.")));
+        ereport(ERROR,
+                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                 errmsg("outbox.%s does not have the columns that this library expects", name),
+                 errhint("Run ALTER EXTENSION outbox UPDATE, or restart PostgreSQL after an "
+                         "update of the package.")));
 
     EState *estate = CreateExecutorState();
     ResultRelInfo *result = makeNode(ResultRelInfo);

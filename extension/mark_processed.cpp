@@ -73,21 +73,20 @@ insert_as_owner(Datum consumer, Datum event_id)
 
 extern "C"
 {
-OUTBOX_FUNCTION(outbox_mark_processed);
+    OUTBOX_FUNCTION(outbox_mark_processed);
 
-Datum
-outbox_mark_processed(PG_FUNCTION_ARGS)
-{
-    if (PG_ARGISNULL(0))
-        ereport(ERROR,
-                (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("event_id must not be null"),
-                 errhint("Pass the Kafka record's header id.")));
-    if (PG_ARGISNULL(1) || VARSIZE_ANY_EXHDR(PG_GETARG_TEXT_PP(1)) == 0)
-        ereport(ERROR,
-                (errcode(PG_ARGISNULL(1) ? ERRCODE_NULL_VALUE_NOT_ALLOWED
-                                         : ERRCODE_INVALID_PARAMETER_VALUE),
-                 errmsg("consumer must not be %s", PG_ARGISNULL(1) ? "null" : "empty"),
-                 errhint("Name the consumer, so that each one processes the event once.")));
-    PG_RETURN_BOOL(outbox::insert_as_owner(PG_GETARG_DATUM(1), PG_GETARG_DATUM(0)));
-}
+    Datum outbox_mark_processed(PG_FUNCTION_ARGS)
+    {
+        if (PG_ARGISNULL(0))
+            ereport(ERROR,
+                    (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("event_id must not be null"),
+                     errhint("Pass the Kafka record's header id.")));
+        if (PG_ARGISNULL(1) || VARSIZE_ANY_EXHDR(PG_GETARG_TEXT_PP(1)) == 0)
+            ereport(ERROR,
+                    (errcode(PG_ARGISNULL(1) ? ERRCODE_NULL_VALUE_NOT_ALLOWED
+                                             : ERRCODE_INVALID_PARAMETER_VALUE),
+                     errmsg("consumer must not be %s", PG_ARGISNULL(1) ? "null" : "empty"),
+                     errhint("Name the consumer, so that each one processes the event once.")));
+        PG_RETURN_BOOL(outbox::insert_as_owner(PG_GETARG_DATUM(1), PG_GETARG_DATUM(0)));
+    }
 }

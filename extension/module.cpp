@@ -8,30 +8,28 @@
 
 extern "C"
 {
-PG_MODULE_MAGIC;
+    PG_MODULE_MAGIC;
 
-OUTBOX_FUNCTION(outbox_version);
+    OUTBOX_FUNCTION(outbox_version);
 
-PGDLLEXPORT void _PG_init(void);
+    PGDLLEXPORT void _PG_init(void);
 
-void
-_PG_init(void)
-{
-    outbox::define_settings();
-    outbox::register_transaction_callbacks();
-    outbox::install_utility_hook();
+    void _PG_init(void)
+    {
+        outbox::define_settings();
+        outbox::register_transaction_callbacks();
+        outbox::install_utility_hook();
 
-    // During pg_upgrade nothing may be published: neither shared memory nor workers.
-    if (!process_shared_preload_libraries_in_progress || IsBinaryUpgrade)
-        return;
-    outbox::reserve_shared_state();
-    outbox::register_launcher();
-}
+        // During pg_upgrade nothing may be published: neither shared memory nor workers.
+        if (!process_shared_preload_libraries_in_progress || IsBinaryUpgrade)
+            return;
+        outbox::reserve_shared_state();
+        outbox::register_launcher();
+    }
 
-Datum
-outbox_version(PG_FUNCTION_ARGS)
-{
-    (void) fcinfo;
-    PG_RETURN_TEXT_P(cstring_to_text(OUTBOX_VERSION));
-}
+    Datum outbox_version(PG_FUNCTION_ARGS)
+    {
+        (void) fcinfo;
+        PG_RETURN_TEXT_P(cstring_to_text(OUTBOX_VERSION));
+    }
 }

@@ -34,6 +34,7 @@ extern "C"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
+#include "storage/bufmgr.h"
 #include "storage/condition_variable.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
@@ -112,7 +113,8 @@ inline void
 insert_index_entries(ResultRelInfo *relation, TupleTableSlot *slot, EState *estate)
 {
 #if PG_VERSION_NUM >= 160000
-    List *recheck = ExecInsertIndexTuples(relation, slot, estate, false, false, nullptr, NIL, false);
+    List *recheck =
+        ExecInsertIndexTuples(relation, slot, estate, false, false, nullptr, NIL, false);
 #else
     List *recheck = ExecInsertIndexTuples(relation, slot, estate, false, false, nullptr, NIL);
 #endif

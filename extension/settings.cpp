@@ -18,13 +18,14 @@ namespace
 TopicTemplate compiled_template;
 
 // Reports a refused value through the GUC machinery. The message replaces PostgreSQL's own, which
-// would print the whole value, passwords included.
+// would print the whole value, passwords included. `subject` begins the sentence that the verdict
+// ends.
 bool
-refuse_value(const char *name, const Verdict &verdict)
+refuse_value(const char *name, const char *subject, const Verdict &verdict)
 {
     GUC_check_errcode(ERRCODE_INVALID_PARAMETER_VALUE);
     GUC_check_errmsg("invalid value for parameter \"%s\"", name);
-    GUC_check_errdetail("%s", verdict.reason);
+    GUC_check_errdetail("%s %s.", subject, verdict.reason);
     if (verdict.hint[0] != '\0')
         GUC_check_errhint("%s", verdict.hint);
     return false;
@@ -34,14 +35,14 @@ bool
 check_bootstrap(char **value, void **, GucSource)
 {
     const Verdict verdict = check_bootstrap_servers(*value);
-    return verdict.ok || refuse_value("outbox.bootstrap_servers", verdict);
+    return verdict.ok || refuse_value("outbox.bootstrap_servers", "The list", verdict);
 }
 
 bool
 check_topic_template(char **value, void **, GucSource)
 {
     const Verdict verdict = check_template(*value);
-    return verdict.ok || refuse_value("outbox.topic_template", verdict);
+    return verdict.ok || refuse_value("outbox.topic_template", "The template", verdict);
 }
 
 void
@@ -53,24 +54,27 @@ assign_topic_template(const char *value, void *)
 
 // Nothing here may raise a PostgreSQL error while the parsed list is alive; the verdict is plain.
 Verdict
-verdict_on_pairs(const char *text)
+verdict_on_pairs(const char *text, const char **subject)
 {
     try
     {
         const ParsedConfig parsed = parse_config_pairs(text);
+        *subject = parsed.verdict.ok ? "The" : "The text";
         return parsed.verdict.ok ? check_properties(parsed.properties) : parsed.verdict;
     }
     catch (...)
     {
-        return refuse("", "not enough memory to read it");
+        *subject = "The text";
+        return refuse("", "does not fit into memory");
     }
 }
 
 bool
 check_kafka_config(char **value, void **, GucSource)
 {
-    const Verdict verdict = verdict_on_pairs(*value);
-    return verdict.ok || refuse_value("outbox.kafka_config", verdict);
+    const char *subject = "";
+    const Verdict verdict = verdict_on_pairs(*value, &subject);
+    return verdict.ok || refuse_value("outbox.kafka_config", subject, verdict);
 }
 
 // A longest backoff below the shortest is taken as equal to it where it is used: the two settings

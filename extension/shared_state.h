@@ -32,8 +32,8 @@ const char *relay_state_name(RelayState state);
 struct RelayReport
 {
     RelayState state;
-    int64 window_remaining;  // events of the open window that are not acknowledged
-    uint64 emitted_mark;     // value of the slot's `emitted` when that window was opened
+    int64 window_remaining;      // events of the open window that are not acknowledged
+    uint64 emitted_mark;         // value of the slot's `emitted` when that window was opened
     TimestampTz oldest_event_at; // 0: none known
     int32 in_flight_events;
     int64 in_flight_bytes;
@@ -85,7 +85,7 @@ struct DatabaseSlot
 struct SharedState
 {
     uint32 layout;
-    LWLock *lock; // guards taking and freeing of slots
+    LWLock *lock;                   // guards taking and freeing of slots
     pg_atomic_uint32 launcher_proc; // as relay_proc
 
     // Set by backends, cleared by the launcher: forget which databases have no extension.
@@ -97,7 +97,8 @@ struct SharedState
 // Null when the library was not preloaded.
 OUTBOX_FOR_RELAY SharedState *shared_state();
 
-// Registers the hooks that reserve and initialise the shared memory; from _PG_init while preloading.
+// Registers the hooks that reserve and initialise the shared memory; from _PG_init while
+// preloading.
 void reserve_shared_state();
 
 // The slot of a database, or null. Takes no lock, raises no error.
@@ -109,8 +110,8 @@ DatabaseSlot *take_slot(Oid database);
 // Gives a slot back; the database is gone.
 void free_slot(DatabaseSlot *slot);
 
-// Set the latch of the slot's relay, or of the launcher, if there is one. No lock, no error: safe in
-// a commit callback. A stale process number only wakes somebody for nothing.
+// Set the latch of the slot's relay, or of the launcher, if there is one. No lock, no error: safe
+// in a commit callback. A stale process number only wakes somebody for nothing.
 void wake_relay(DatabaseSlot *slot);
 OUTBOX_FOR_RELAY void wake_launcher();
 

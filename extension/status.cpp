@@ -77,46 +77,76 @@ milliseconds_left(TimestampTz deadline)
     return TimestampDifferenceMilliseconds(GetCurrentTimestamp(), deadline);
 }
 
-struct Publication
+struct EventPlace
 {
-    bool known;
-    bool published;
+    Datum xid;
+    Datum seq;
 };
 
-// Looks with a snapshot of its own: the position moves while the caller's statement runs.
-Publication
-look_up(Datum event_id)
+SPIPlanPtr
+prepared(SPIPlanPtr *plan, const char *statement, int count, Oid *types)
 {
-    static SPIPlanPtr plan = nullptr;
-    if (plan == nullptr)
+    if (*plan == nullptr)
     {
-        Oid types[] = {UUIDOID};
-        SPIPlanPtr prepared = SPI_prepare(
-            "select coalesce(outbox.visible_in(e.xid, p.from_snapshot) or "
-            "(e.seq operator(pg_catalog.<=) p.last_seq and "
-            "outbox.visible_in(e.xid, p.to_snapshot)), false) "
-            "from outbox.events e left join outbox.current_position p on true "
-            "where e.id operator(pg_catalog.=) $1",
-            1, types);
-        if (prepared == nullptr || SPI_keepplan(prepared) != 0)
+        SPIPlanPtr fresh = SPI_prepare(statement, count, types);
+        if (fresh == nullptr || SPI_keepplan(fresh) != 0)
             ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR),
                             errmsg("could not prepare the look-up of an event: %s",
                                    SPI_result_code_string(SPI_result))));
-        plan = prepared;
+        *plan = fresh;
     }
-    const int result = SPI_execute_plan(plan, &event_id, nullptr, false, 1);
+    return *plan;
+}
+
+// Runs a query of one row at most, with a snapshot of its own.
+bool
+select_row(SPIPlanPtr plan, Datum *values)
+{
+    const int result = SPI_execute_plan(plan, values, nullptr, false, 1);
     if (result != SPI_OK_SELECT)
         ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR),
                         errmsg("could not look up the event: %s", SPI_result_code_string(result))));
-    Publication publication = {SPI_processed == 1, false};
-    if (publication.known)
-    {
-        bool is_null;
-        publication.published = DatumGetBool(
-            SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &is_null));
-    }
+    return SPI_processed == 1;
+}
+
+Datum
+result_column(int number)
+{
+    bool is_null;
+    return SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, number, &is_null);
+}
+
+bool
+find_event(Datum event_id, EventPlace *place)
+{
+    static SPIPlanPtr plan = nullptr;
+    Oid types[] = {UUIDOID};
+    if (!select_row(prepared(&plan,
+                             "select e.xid, e.seq from outbox.events e "
+                             "where e.id operator(pg_catalog.=) $1",
+                             1, types),
+                    &event_id))
+        return false;
+    *place = {result_column(1), result_column(2)};
+    return true;
+}
+
+// The position moves while the caller's statement runs, so each look needs a new snapshot.
+bool
+is_published(const EventPlace &place)
+{
+    static SPIPlanPtr plan = nullptr;
+    Oid types[] = {INT8OID, INT8OID};
+    Datum values[] = {place.xid, place.seq};
+    const bool published = select_row(prepared(&plan,
+                                               "select from outbox.current_position p "
+                                               "where outbox.visible_in($1, p.from_snapshot) "
+                                               "or ($2 operator(pg_catalog.<=) p.last_seq "
+                                               "and outbox.visible_in($1, p.to_snapshot))",
+                                               2, types),
+                                      values);
     SPI_freetuptable(SPI_tuptable);
-    return publication;
+    return published;
 }
 
 void
@@ -133,12 +163,12 @@ void
 refuse_unfit_transaction()
 {
     if (IsolationUsesXactSnapshot())
-        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-                        errmsg("outbox.wait_published() does not work in a %s transaction",
-                               XactIsoLevel == XACT_SERIALIZABLE ? "serializable"
-                                                                 : "repeatable read"),
-                        errhint("Call it in a READ COMMITTED transaction: the others do not see "
-                                "what happens after they began.")));
+        ereport(ERROR,
+                (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+                 errmsg("outbox.wait_published() does not work in a %s transaction",
+                        XactIsoLevel == XACT_SERIALIZABLE ? "serializable" : "repeatable read"),
+                 errhint("Call it in a READ COMMITTED transaction: the others do not see "
+                         "what happens after they began.")));
     if (transaction_has_emitted())
         ereport(ERROR,
                 (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -150,16 +180,16 @@ bool
 wait_published(Datum event_id, TimestampTz deadline)
 {
     DatabaseSlot *slot = find_slot(MyDatabaseId);
+    EventPlace place;
     bool published = false;
     SPI_connect();
+    if (!find_event(event_id, &place))
+        raise_unknown_event(event_id);
     if (slot != nullptr)
         ConditionVariablePrepareToSleep(&slot->position_written);
     for (;;)
     {
-        const Publication publication = look_up(event_id);
-        if (!publication.known)
-            raise_unknown_event(event_id);
-        published = publication.published;
+        published = is_published(place);
         const long left = milliseconds_left(deadline);
         if (published || left <= 0)
             break;
@@ -186,82 +216,80 @@ wait_published(Datum event_id, TimestampTz deadline)
 
 extern "C"
 {
-OUTBOX_FUNCTION(outbox_relay_state);
-OUTBOX_FUNCTION(outbox_visible_in);
-OUTBOX_FUNCTION(outbox_wait_published);
-OUTBOX_FUNCTION(outbox_request_relay);
+    OUTBOX_FUNCTION(outbox_relay_state);
+    OUTBOX_FUNCTION(outbox_visible_in);
+    OUTBOX_FUNCTION(outbox_wait_published);
+    OUTBOX_FUNCTION(outbox_request_relay);
 
-Datum
-outbox_relay_state(PG_FUNCTION_ARGS)
-{
-    using namespace outbox;
-    TupleDesc desc;
-    if (get_call_result_type(fcinfo, nullptr, &desc) != TYPEFUNC_COMPOSITE ||
-        desc->natts != kStateColumns)
-        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                        errmsg("outbox.relay_state() does not have the columns that this library "
-                               "expects"),
-                        errhint("Run ALTER EXTENSION outbox UPDATE.")));
-    DatabaseSlot *slot = find_slot(MyDatabaseId);
-    const RelayReport report = read_report(slot);
-    const uint32 pid = slot == nullptr ? 0 : pg_atomic_read_u32(&slot->relay_pid);
+    Datum outbox_relay_state(PG_FUNCTION_ARGS)
+    {
+        using namespace outbox;
+        TupleDesc desc;
+        if (get_call_result_type(fcinfo, nullptr, &desc) != TYPEFUNC_COMPOSITE ||
+            desc->natts != kStateColumns)
+            ereport(ERROR,
+                    (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                     errmsg("outbox.relay_state() does not have the columns that this library "
+                            "expects"),
+                     errhint("Run ALTER EXTENSION outbox UPDATE.")));
+        DatabaseSlot *slot = find_slot(MyDatabaseId);
+        const RelayReport report = read_report(slot);
+        const uint32 pid = slot == nullptr ? 0 : pg_atomic_read_u32(&slot->relay_pid);
 
-    Row row = {};
-    add_text(&row, shown_state(report));
-    row.nulls[row.used] = pid == 0;
-    add(&row, Int32GetDatum(static_cast<int32>(pid)));
-    row.nulls[row.used] = slot == nullptr || report.state == RelayState::absent;
-    add(&row, Int64GetDatum(slot == nullptr ? 0 : backlog_of(slot, report)));
-    add_time(&row, report.oldest_event_at);
-    add(&row, Int32GetDatum(report.in_flight_events));
-    add(&row, Int64GetDatum(report.in_flight_bytes));
-    add(&row, Int64GetDatum(static_cast<int64>(report.published)));
-    add_time(&row, report.last_published_at);
-    add(&row, Int32GetDatum(report.consecutive_failures));
-    add_time(&row, report.next_attempt_at);
-    add_text(&row, report.last_error);
-    add_time(&row, report.last_error_at);
-    add_text(&row, report.config_error);
-    PG_RETURN_DATUM(
-        HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), row.values, row.nulls)));
-}
+        Row row = {};
+        add_text(&row, shown_state(report));
+        row.nulls[row.used] = pid == 0;
+        add(&row, Int32GetDatum(static_cast<int32>(pid)));
+        row.nulls[row.used] = slot == nullptr || report.state == RelayState::absent;
+        add(&row, Int64GetDatum(slot == nullptr ? 0 : backlog_of(slot, report)));
+        add_time(&row, report.oldest_event_at);
+        add(&row, Int32GetDatum(report.in_flight_events));
+        add(&row, Int64GetDatum(report.in_flight_bytes));
+        add(&row, Int64GetDatum(static_cast<int64>(report.published)));
+        add_time(&row, report.last_published_at);
+        add(&row, Int32GetDatum(report.consecutive_failures));
+        add_time(&row, report.next_attempt_at);
+        add_text(&row, report.last_error);
+        add_time(&row, report.last_error_at);
+        add_text(&row, report.config_error);
+        PG_RETURN_DATUM(
+            HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), row.values, row.nulls)));
+    }
 
-Datum
-outbox_visible_in(PG_FUNCTION_ARGS)
-{
-    const FullTransactionId xid =
-        FullTransactionIdFromU64(static_cast<uint64>(PG_GETARG_INT64(0)));
-    PG_RETURN_DATUM(DirectFunctionCall2(pg_visible_in_snapshot, FullTransactionIdGetDatum(xid),
-                                        PG_GETARG_DATUM(1)));
-}
+    Datum outbox_visible_in(PG_FUNCTION_ARGS)
+    {
+        const FullTransactionId xid =
+            FullTransactionIdFromU64(static_cast<uint64>(PG_GETARG_INT64(0)));
+        PG_RETURN_DATUM(DirectFunctionCall2(pg_visible_in_snapshot, FullTransactionIdGetDatum(xid),
+                                            PG_GETARG_DATUM(1)));
+    }
 
-Datum
-outbox_wait_published(PG_FUNCTION_ARGS)
-{
-    if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
-        ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-                        errmsg("%s must not be null", PG_ARGISNULL(0) ? "event_id" : "timeout"),
-                        errhint("Pass the id that outbox.emit() returned.")));
-    outbox::refuse_unfit_transaction();
-    const TimestampTz deadline = DatumGetTimestampTz(
-        DirectFunctionCall2(timestamptz_pl_interval, TimestampTzGetDatum(GetCurrentTimestamp()),
-                            PG_GETARG_DATUM(1)));
-    PG_RETURN_BOOL(outbox::wait_published(PG_GETARG_DATUM(0), deadline));
-}
+    Datum outbox_wait_published(PG_FUNCTION_ARGS)
+    {
+        if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
+            ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+                            errmsg("%s must not be null", PG_ARGISNULL(0) ? "event_id" : "timeout"),
+                            errhint("Pass the id that outbox.emit() returned.")));
+        outbox::refuse_unfit_transaction();
+        const TimestampTz deadline = DatumGetTimestampTz(
+            DirectFunctionCall2(timestamptz_pl_interval, TimestampTzGetDatum(GetCurrentTimestamp()),
+                                PG_GETARG_DATUM(1)));
+        PG_RETURN_BOOL(outbox::wait_published(PG_GETARG_DATUM(0), deadline));
+    }
 
-Datum
-outbox_request_relay(PG_FUNCTION_ARGS)
-{
-    (void) fcinfo;
-    if (outbox::shared_state() == nullptr)
-        ereport(WARNING, (errmsg("outbox is not preloaded: events are kept and nothing is published"),
-                          errhint("Add outbox to shared_preload_libraries and restart "
-                                  "PostgreSQL.")));
-    else if (outbox::take_slot(MyDatabaseId) == nullptr)
-        ereport(WARNING, (errmsg("no relay for this database: all %d places are in use",
-                                 outbox::kMaxDatabases)));
-    else
-        outbox::request_relay_at_commit();
-    PG_RETURN_VOID();
-}
+    Datum outbox_request_relay(PG_FUNCTION_ARGS)
+    {
+        (void) fcinfo;
+        if (outbox::shared_state() == nullptr)
+            ereport(WARNING,
+                    (errmsg("outbox is not preloaded: events are kept and nothing is published"),
+                     errhint("Add outbox to shared_preload_libraries and restart "
+                             "PostgreSQL.")));
+        else if (outbox::take_slot(MyDatabaseId) == nullptr)
+            ereport(WARNING, (errmsg("no relay for this database: all %d places are in use",
+                                     outbox::kMaxDatabases)));
+        else
+            outbox::request_relay_at_commit();
+        PG_RETURN_VOID();
+    }
 }

@@ -74,8 +74,8 @@ create_id_set()
     control.keysize = sizeof(pg_uuid_t);
     control.entrysize = sizeof(pg_uuid_t);
     control.hcxt = TopTransactionContext;
-    ledger.id_set = hash_create("outbox chosen event ids", 64, &control,
-                                HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+    ledger.id_set =
+        hash_create("outbox chosen event ids", 64, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 }
 
 void

@@ -13,16 +13,14 @@ namespace outbox
 class Backoff
 {
 public:
-    void
-    configure(std::int64_t initial_ms, std::int64_t longest_ms) noexcept
+    void configure(std::int64_t initial_ms, std::int64_t longest_ms) noexcept
     {
         initial_ms_ = std::max<std::int64_t>(initial_ms, 1);
         longest_ms_ = std::max(longest_ms, initial_ms_);
     }
 
     // Counts a failure and returns the wait that follows it. `random` may be any number.
-    std::int64_t
-    fail(std::uint64_t random) noexcept
+    std::int64_t fail(std::uint64_t random) noexcept
     {
         failures_++;
         const int doublings = static_cast<int>(std::min<std::uint32_t>(failures_ - 1, 40));
@@ -30,7 +28,8 @@ public:
         if (initial_ms_ <= (longest_ms_ >> doublings))
             wait = initial_ms_ << doublings;
         const std::int64_t half = wait / 2;
-        return half + static_cast<std::int64_t>(random % static_cast<std::uint64_t>(wait - half + 1));
+        return half +
+               static_cast<std::int64_t>(random % static_cast<std::uint64_t>(wait - half + 1));
     }
 
     void succeed() noexcept { failures_ = 0; }

@@ -103,9 +103,9 @@ private:
     std::size_t in_flight_ = 0;
     std::size_t bytes_ = 0;
 
-    XidSnapshot from_;               // beginning of windows_.front()
-    std::deque<Window> windows_;  // the last one may be open
-    std::int64_t last_seq_ = 0;   // of the prefix, in windows_.front()
+    XidSnapshot from_;           // beginning of windows_.front()
+    std::deque<Window> windows_; // the last one may be open
+    std::int64_t last_seq_ = 0;  // of the prefix, in windows_.front()
 };
 
 } // namespace outbox

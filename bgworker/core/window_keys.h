@@ -40,12 +40,12 @@ struct EventKey
     Locator locator;
 };
 
-// A window is what one snapshot sees and an earlier one does not. Its events must go out by seq, but
-// the index that finds them is on (xid, seq). A small window is collected and sorted. A large one
-// (a backlog of millions) is surveyed once: runs of neighbouring index entries become zones of which
-// only the ends, the lowest seq and the count are kept. Then batches are collected from the zones
-// that hold the lowest seqs. An event's seq is drawn after its xid, so zones overlap little, and each
-// is read about twice however long the backlog is.
+// A window is what one snapshot sees and an earlier one does not. Its events must go out by seq,
+// but the index that finds them is on (xid, seq). A small window is collected and sorted. A large
+// one (a backlog of millions) is surveyed once: runs of neighbouring index entries become zones of
+// which only the ends, the lowest seq and the count are kept. Then batches are collected from the
+// zones that hold the lowest seqs. An event's seq is drawn after its xid, so zones overlap little,
+// and each is read about twice however long the backlog is.
 //
 // The caller scans: while need_scan(), for each range of ranges(): begin_range(i), offer() for each
 // index entry in the range, in index order; then finish_scan(). Then take keys with next().

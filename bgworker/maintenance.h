@@ -1,0 +1,14 @@
+// What the relay does for the tables while it has nothing better to do.
+#pragma once
+
+#include "../extension/pg.h"
+
+namespace outbox
+{
+
+// Summarizes new blocks of the ring in the indexes on id once there are enough of them, so that an
+// event is found by its id without reading all recent ones. In a transaction of its own; skips what
+// somebody else has locked. Call it about once a second.
+void summarize_new_blocks();
+
+} // namespace outbox
