@@ -13,7 +13,6 @@
 #include "story.h"
 #include "support/pg.h"
 #include "support/pg_cluster.h"
-#include "support/workspace.h"
 
 namespace outbox::demo
 {
@@ -98,7 +97,8 @@ void
 fail_if_crashed(test::PgCluster &cluster)
 {
     for (const std::string &line : cluster.new_crashes())
-        throw std::runtime_error("a server process crashed: " + line);
+        throw std::runtime_error(fmt::format("a server process crashed: {}\nThe server's log: {}",
+                                             line, cluster.log_file().string()));
 }
 
 // Everything that happens while the server is up.
@@ -147,10 +147,11 @@ run_demo(const Options &options)
     {
         throw;
     }
-    catch (const std::exception &)
+    catch (const std::exception &error)
     {
         fail_if_crashed(cluster);
-        throw;
+        throw std::runtime_error(
+            fmt::format("{}\nThe server's log: {}", error.what(), cluster.log_file().string()));
     }
     cluster.stop();
     fail_if_crashed(cluster);
@@ -175,8 +176,7 @@ main_with(const Options &options)
     }
     catch (const std::exception &error)
     {
-        (void) std::fprintf(stderr, "\nThe demo failed: %s\nThe servers' logs are in %s\n",
-                            error.what(), test::log_dir().c_str());
+        (void) std::fprintf(stderr, "\nThe demo failed: %s\n", error.what());
         return kFailed;
     }
 }

@@ -81,11 +81,22 @@ Story::emit(const std::string &sql)
     return id;
 }
 
+std::vector<std::string>
+Story::emit_and_commit(const std::string &sql)
+{
+    check_interrupt();
+    committed_ = std::chrono::system_clock::now();
+    std::vector<std::string> ids = db_.column(sql);
+    screen_.sql(sql, fmt::format("{} events", ids.size()));
+    return ids;
+}
+
 void
 Story::commit()
 {
-    run("commit;");
+    // Before, not after: the event may arrive before the server's answer does.
     committed_ = std::chrono::system_clock::now();
+    run("commit;");
 }
 
 std::string
@@ -138,7 +149,8 @@ Story::commit_an_order()
     commit();
     const Record record = receive({id}).front();
     screen_.blank();
-    screen_.record(record, after_commit(record) + " after the commit");
+    screen_.record(record, after_commit(record) +
+                               " after the commit (the first event of a topic takes longest)");
     if (record.key != "1" || record.header("event_type") != "order.created" ||
         record.header("source") != "web-shop")
         throw BrokenPromise("the record is not the event that was emitted");
@@ -166,10 +178,7 @@ Story::emit_a_batch()
         "  from generate_series(3, 6) n returning *)\n"
         "select outbox.emit('order', id::text, 'order.created', to_jsonb(new_orders))\n"
         "from new_orders;";
-    check_interrupt();
-    const std::vector<std::string> ids = db_.column(sql);
-    committed_ = std::chrono::system_clock::now();
-    screen_.sql(sql, fmt::format("{} ids", ids.size()));
+    const std::vector<std::string> ids = emit_and_commit(sql);
     screen_.blank();
     for (const Record &record : receive(ids))
         screen_.short_record(record, after_commit(record));
@@ -185,10 +194,7 @@ Story::follow_one_order()
         "  ('order', '1', 'order.paid', '{\"amount\": 25.00}'),\n"
         "  ('order', '1', 'order.shipped', '{\"parcel\": \"A-1\"}')\n"
         "returning id;";
-    check_interrupt();
-    const std::vector<std::string> ids = db_.column(sql);
-    committed_ = std::chrono::system_clock::now();
-    screen_.sql(sql);
+    const std::vector<std::string> ids = emit_and_commit(sql);
     screen_.blank();
     const std::vector<Record> records = receive(ids);
     for (const Record &record : records)

@@ -49,7 +49,10 @@ private:
     // The same for one that returns the id of an event, which is shown as well.
     std::string emit(const std::string &sql);
 
-    // Commits, and remembers when.
+    // Runs and shows a statement outside of a transaction; it returns the ids of the events it
+    // makes.
+    std::vector<std::string> emit_and_commit(const std::string &sql);
+
     void commit();
 
     // Waits for the events with these ids and returns their records, in the order of arrival.
@@ -60,7 +63,7 @@ private:
     test::Db &db_;
     test::Consumer &consumer_;
     std::string topic_;
-    TimePoint committed_;
+    TimePoint committed_;               // when the last commit was sent
     std::vector<std::string> expected_; // ids of all committed events
     std::string rolled_back_;
 };
