@@ -165,7 +165,8 @@ note_exit(Watch &watch)
         watch.start_after = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), kFirstPauseMs);
         break;
     case RelayExit::unexpected:
-        report_state(slot, RelayState::absent);
+        if (reported_state(slot) != RelayState::stopped)
+            report_state(slot, RelayState::absent);
         pause_after_failure(watch);
         break;
     }

@@ -1,6 +1,7 @@
 #include "position_store.h"
 
 #include "guard.h"
+#include "spi_call.h"
 
 namespace outbox
 {
@@ -8,24 +9,37 @@ namespace outbox
 namespace
 {
 
-// Rows by what they are: 'own', 'copied' (from a template database), 'restored' (from a dump).
+// Rows by what they are: 'own', 'upgraded' (ours, from before pg_upgrade, which keeps transaction
+// ids and gives the cluster a new identifier), 'copied' (from a template database), 'restored'
+// (from a dump). Two clusters can use the same transaction ids, so a foreign identifier beside
+// restored events is taken for a dump.
 constexpr const char *kSelect =
     "select case when p.xmin operator(pg_catalog.<>) p.written_by::xid then 'restored' "
+    "            when p.system_identifier operator(pg_catalog.<>) outbox.system_identifier() then "
+    "              case when exists (select from outbox.events e where e.xid "
+    "                                operator(pg_catalog.<) 0) then 'restored' else 'upgraded' end "
     "            when p.database_oid operator(pg_catalog.=) $1 then 'own' else 'copied' end, "
     "       p.from_snapshot::text, p.to_snapshot::text, p.last_seq, p.published_total "
     "from outbox.relay_position p";
 
 constexpr const char *kInsert =
-    "insert into outbox.relay_position (database_oid, written_by, from_snapshot, to_snapshot, "
-    "last_seq, published_total, updated_at) "
-    "values ($1, pg_catalog.pg_current_xact_id(), $2::pg_snapshot, $2::pg_snapshot, 0, 0, "
-    "pg_catalog.now())";
+    "insert into outbox.relay_position (system_identifier, database_oid, written_by, "
+    "from_snapshot, to_snapshot, last_seq, published_total, updated_at) "
+    "values (outbox.system_identifier(), $1, pg_catalog.pg_current_xact_id(), $2::pg_snapshot, "
+    "$2::pg_snapshot, 0, 0, pg_catalog.now())";
+
+constexpr const char *kTakeOver =
+    "update outbox.relay_position p set system_identifier = outbox.system_identifier(), "
+    "database_oid = $1, written_by = pg_catalog.pg_current_xact_id() "
+    "where p.xmin operator(pg_catalog.=) p.written_by::xid "
+    "and p.system_identifier operator(pg_catalog.<>) outbox.system_identifier()";
 
 constexpr const char *kUpdate =
     "update outbox.relay_position p set written_by = pg_catalog.pg_current_xact_id(), "
     "from_snapshot = $2::pg_snapshot, to_snapshot = $3::pg_snapshot, last_seq = $4, "
     "published_total = $5, updated_at = pg_catalog.clock_timestamp() "
-    "where p.database_oid operator(pg_catalog.=) $1 "
+    "where p.system_identifier operator(pg_catalog.=) outbox.system_identifier() "
+    "and p.database_oid operator(pg_catalog.=) $1 "
     "and p.xmin operator(pg_catalog.=) p.written_by::xid";
 
 constexpr const char *kInsertTick = "insert into outbox.ticks (next_xid, snapshot, published_at) "
@@ -33,21 +47,6 @@ constexpr const char *kInsertTick = "insert into outbox.ticks (next_xid, snapsho
 
 // A snapshot that sees nothing: no transaction has an id below 3.
 constexpr const char *kNothing = "3:3:";
-
-void
-check_spi(int result, int expected)
-{
-    if (result != expected)
-        ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR),
-                        errmsg("outbox relay: unexpected result of a statement: %s",
-                               SPI_result_code_string(result))));
-}
-
-void
-execute(const char *statement, int count, Oid *types, Datum *values, int expected)
-{
-    check_spi(SPI_execute_with_args(statement, count, types, values, nullptr, false, 0), expected);
-}
 
 char *
 text_of(const XidSnapshot &snapshot)
@@ -63,7 +62,8 @@ text_of(const XidSnapshot &snapshot)
 
 struct Counts
 {
-    int own;
+    int own; // upgraded ones too
+    int upgraded;
     int copied;
     int restored;
 };
@@ -104,9 +104,11 @@ read_rows(StoredPosition *stored, Counts *counts)
         HeapTuple row = SPI_tuptable->vals[i];
         TupleDesc desc = SPI_tuptable->tupdesc;
         const char *kind = SPI_getvalue(row, desc, 1);
-        if (strcmp(kind, "own") == 0)
+        const bool upgraded = strcmp(kind, "upgraded") == 0;
+        if (upgraded || strcmp(kind, "own") == 0)
         {
             counts->own++;
+            counts->upgraded += upgraded ? 1 : 0;
             problem = read_own(row, desc, stored);
         }
         else if (strcmp(kind, "copied") == 0)
@@ -124,7 +126,7 @@ insert_position(const char *snapshot)
 {
     Oid types[] = {OIDOID, TEXTOID};
     Datum values[] = {ObjectIdGetDatum(MyDatabaseId), CStringGetTextDatum(snapshot)};
-    execute(kInsert, 2, types, values, SPI_OK_INSERT);
+    spi_execute(kInsert, 2, types, values, SPI_OK_INSERT);
 }
 
 char *
@@ -141,7 +143,7 @@ create_position(StoredPosition *stored, const Counts &counts)
     if (counts.copied > 0)
     {
         snapshot = current_snapshot_text();
-        execute("delete from outbox.relay_position", 0, nullptr, nullptr, SPI_OK_DELETE);
+        spi_execute("delete from outbox.relay_position", 0, nullptr, nullptr, SPI_OK_DELETE);
         ereport(LOG, (errmsg("outbox: this database is a copy; events from before the copy are "
                              "left to the original")));
     }
@@ -157,16 +159,18 @@ create_position(StoredPosition *stored, const Counts &counts)
 LoadResult
 load_position(StoredPosition *stored, char *problem, size_t problem_size)
 {
-    check_spi(SPI_connect(), SPI_OK_CONNECT);
+    spi_connect();
     Oid types[] = {OIDOID};
     Datum values[] = {ObjectIdGetDatum(MyDatabaseId)};
-    execute(kSelect, 1, types, values, SPI_OK_SELECT);
+    spi_execute(kSelect, 1, types, values, SPI_OK_SELECT);
     Counts counts = {};
     const char *broken = read_rows(stored, &counts);
     if (broken != nullptr)
         snprintf(problem, problem_size, "outbox.relay_position is damaged: %s", broken);
     else if (counts.own == 0)
         create_position(stored, counts);
+    else if (counts.upgraded > 0)
+        spi_execute(kTakeOver, 1, types, values, SPI_OK_UPDATE);
     SPI_finish();
     return broken != nullptr ? LoadResult::broken : LoadResult::loaded;
 }
@@ -174,12 +178,12 @@ load_position(StoredPosition *stored, char *problem, size_t problem_size)
 bool
 save_position(const Position &position, int64 published_total)
 {
-    check_spi(SPI_connect(), SPI_OK_CONNECT);
+    spi_connect();
     Oid types[] = {OIDOID, TEXTOID, TEXTOID, INT8OID, INT8OID};
     Datum values[] = {ObjectIdGetDatum(MyDatabaseId), CStringGetTextDatum(text_of(position.from)),
                       CStringGetTextDatum(text_of(position.to)), Int64GetDatum(position.last_seq),
                       Int64GetDatum(published_total)};
-    execute(kUpdate, 5, types, values, SPI_OK_UPDATE);
+    spi_execute(kUpdate, 5, types, values, SPI_OK_UPDATE);
     const bool saved = SPI_processed == 1;
     SPI_finish();
     return saved;
@@ -188,11 +192,11 @@ save_position(const Position &position, int64 published_total)
 void
 save_tick(const XidSnapshot &snapshot)
 {
-    check_spi(SPI_connect(), SPI_OK_CONNECT);
+    spi_connect();
     Oid types[] = {INT8OID, TEXTOID};
     Datum values[] = {Int64GetDatum(static_cast<int64>(snapshot.xmax())),
                       CStringGetTextDatum(text_of(snapshot))};
-    execute(kInsertTick, 2, types, values, SPI_OK_INSERT);
+    spi_execute(kInsertTick, 2, types, values, SPI_OK_INSERT);
     SPI_finish();
 }
 

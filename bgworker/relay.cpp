@@ -4,6 +4,7 @@
 #include "publisher.h"
 
 #include "maintenance.h"
+#include "restore.h"
 
 #include "guard.h"
 
@@ -96,6 +97,15 @@ show_stopped(const char *problem)
     relay.slot->report.last_error_at = GetCurrentTimestamp();
     strlcpy(relay.slot->report.last_error, problem, sizeof(relay.slot->report.last_error));
     SpinLockRelease(&relay.slot->mutex);
+}
+
+[[noreturn]] void
+stop_for_a_person(const char *problem)
+{
+    show_stopped(problem);
+    ereport(ERROR, (errcode(ERRCODE_DATA_CORRUPTED), errmsg("outbox relay stopped: %s", problem),
+                    errhint("Nothing is published until this is put right, see "
+                            "docs/operations.md.")));
 }
 
 // The settings that this session got from ALTER DATABASE, as one text.
@@ -305,14 +315,32 @@ run_round()
     return sooner(sooner(wait_ms, save_ms), kPollMs);
 }
 
+// Needs a transaction with an active snapshot.
+void
+settle_restored()
+{
+    char problem[256];
+    const RestoreResult result = settle_restored_events(problem, sizeof(problem));
+    if (result.broken)
+        stop_for_a_person(problem);
+    relay.look = relay.look || result.settled;
+}
+
 void
 maintain()
 {
     const TimestampTz now = GetCurrentTimestamp();
-    const uint64 published = relay.publisher->published();
-    if (relay.maintain_at > now || published == relay.maintained_at_count)
+    if (relay.maintain_at > now)
         return;
-    summarize_new_blocks();
+    StartTransactionCommand();
+    PushActiveSnapshot(GetTransactionSnapshot());
+    if (OidIsValid(get_extension_oid("outbox", true)))
+        settle_restored();
+    PopActiveSnapshot();
+    CommitTransactionCommand();
+    const uint64 published = relay.publisher->published();
+    if (published != relay.maintained_at_count)
+        summarize_new_blocks();
     relay.maintained_at_count = published;
     relay.maintain_at = TimestampTzPlusMilliseconds(now, kMaintainMs);
 }
@@ -384,13 +412,7 @@ load()
     PopActiveSnapshot();
     CommitTransactionCommand();
     if (result == LoadResult::broken)
-    {
-        show_stopped(problem);
-        ereport(ERROR,
-                (errcode(ERRCODE_DATA_CORRUPTED), errmsg("outbox relay stopped: %s", problem),
-                 errhint("Put the row right, see docs/operations.md; nothing is published "
-                         "until then.")));
-    }
+        stop_for_a_person(problem);
     call_cpp(
         [&]
         {

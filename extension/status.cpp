@@ -218,6 +218,7 @@ extern "C"
 {
     OUTBOX_FUNCTION(outbox_relay_state);
     OUTBOX_FUNCTION(outbox_visible_in);
+    OUTBOX_FUNCTION(outbox_system_identifier);
     OUTBOX_FUNCTION(outbox_wait_published);
     OUTBOX_FUNCTION(outbox_request_relay);
 
@@ -262,6 +263,12 @@ extern "C"
             FullTransactionIdFromU64(static_cast<uint64>(PG_GETARG_INT64(0)));
         PG_RETURN_DATUM(DirectFunctionCall2(pg_visible_in_snapshot, FullTransactionIdGetDatum(xid),
                                             PG_GETARG_DATUM(1)));
+    }
+
+    Datum outbox_system_identifier(PG_FUNCTION_ARGS)
+    {
+        (void) fcinfo;
+        PG_RETURN_INT64(static_cast<int64>(GetSystemIdentifier()));
     }
 
     Datum outbox_wait_published(PG_FUNCTION_ARGS)

@@ -70,32 +70,31 @@ slot_to_vacate(Node *command)
     return find_slot(database);
 }
 
-// Stops the relay of the slot's database and keeps the launcher from starting another one until
-// release(). The launcher ends the hold of a backend that died.
+// The slot that this session holds for itself until its transaction ends.
+DatabaseSlot *held = nullptr;
+
+// Stops the relay of the slot's database, and keeps the launcher from starting another one until
+// the transaction has ended: only then is the database visibly gone. The launcher ends the hold of
+// a backend that died.
 void
 vacate(DatabaseSlot *slot)
 {
     pg_atomic_write_u32(&slot->held_by, static_cast<uint32>(MyProcPid));
+    held = slot;
     const uint32 pid = pg_atomic_read_u32(&slot->relay_pid);
     if (pid != 0)
         (void) kill(static_cast<pid_t>(pid), SIGTERM); // gone already: just as well
 }
 
 void
-release(DatabaseSlot *slot)
+release_at_end(XactEvent event, void *)
 {
-    pg_atomic_write_u32(&slot->held_by, 0);
-    pg_atomic_write_u32(&slot->look_again, 1);
+    if (held == nullptr || (event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT))
+        return;
+    pg_atomic_write_u32(&held->held_by, 0);
+    pg_atomic_write_u32(&held->look_again, 1);
+    held = nullptr;
     wake_launcher();
-}
-
-void
-run_previous(PlannedStmt *statement, const char *query, bool read_only_tree,
-             ProcessUtilityContext context, ParamListInfo params, QueryEnvironment *environment,
-             DestReceiver *destination, QueryCompletion *completion)
-{
-    (previous_hook != nullptr ? previous_hook : standard_ProcessUtility)(
-        statement, query, read_only_tree, context, params, environment, destination, completion);
 }
 
 void
@@ -110,25 +109,10 @@ on_utility(PlannedStmt *statement, const char *query, bool read_only_tree,
     const bool creates_database = IsA(command, CreatedbStmt);
     DatabaseSlot *slot = slot_to_vacate(command);
 
-    if (slot == nullptr)
-        run_previous(statement, query, read_only_tree, context, params, environment, destination,
-                     completion);
-    else
-    {
+    if (slot != nullptr)
         vacate(slot);
-        PG_TRY();
-        {
-            run_previous(statement, query, read_only_tree, context, params, environment,
-                         destination, completion);
-        }
-        PG_CATCH();
-        {
-            release(slot);
-            PG_RE_THROW();
-        }
-        PG_END_TRY();
-        release(slot);
-    }
+    (previous_hook != nullptr ? previous_hook : standard_ProcessUtility)(
+        statement, query, read_only_tree, context, params, environment, destination, completion);
 
     if (commit_prepared)
     {
@@ -147,6 +131,7 @@ install_utility_hook()
 {
     previous_hook = ProcessUtility_hook;
     ProcessUtility_hook = on_utility;
+    RegisterXactCallback(release_at_end, nullptr);
 }
 
 } // namespace outbox

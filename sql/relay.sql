@@ -1,9 +1,17 @@
 -- What the relay remembers, and what it shows.
 
 -- No unique constraint: a restored dump brings its row beside the one of this database, and the install
--- script inserts nothing for the same reason. The relay knows its own row by written_by: the row's xmin is
--- that transaction exactly as long as the row is where the relay put it.
+-- script inserts nothing for the same reason. The relay knows its own row by the cluster, the database and
+-- written_by: the row's xmin is that transaction exactly as long as the row is where the relay put it.
+create function outbox.system_identifier()
+returns bigint
+language c stable parallel safe
+as 'MODULE_PATHNAME', 'outbox_system_identifier';
+comment on function outbox.system_identifier() is
+  'Identifier of this database cluster, as in pg_control_system().';
+
 create table outbox.relay_position (
+  system_identifier bigint not null,
   database_oid oid not null,
   written_by xid8 not null,
   from_snapshot pg_snapshot not null,
@@ -14,6 +22,7 @@ create table outbox.relay_position (
 ) with (fillfactor = 50);
 comment on table outbox.relay_position is
   'How far the relay has published. Written by the relay only; one row, and another one after a restore.';
+comment on column outbox.relay_position.system_identifier is 'Cluster that the position belongs to.';
 comment on column outbox.relay_position.database_oid is 'Database that the position belongs to.';
 comment on column outbox.relay_position.written_by is 'Transaction that wrote this row; differs from xmin in a restored row.';
 comment on column outbox.relay_position.from_snapshot is 'Every event visible in this snapshot is published.';
@@ -46,7 +55,8 @@ comment on function outbox.visible_in(bigint, pg_snapshot) is
 create view outbox.current_position as
 select p.from_snapshot, p.to_snapshot, p.last_seq, p.published_total, p.updated_at
 from outbox.relay_position p
-where p.database_oid operator(pg_catalog.=) (
+where p.system_identifier operator(pg_catalog.=) outbox.system_identifier()
+  and p.database_oid operator(pg_catalog.=) (
     select d.oid from pg_catalog.pg_database d where d.datname operator(pg_catalog.=) pg_catalog.current_database())
   and p.xmin operator(pg_catalog.=) p.written_by::xid;
 comment on view outbox.current_position is
@@ -102,7 +112,7 @@ select
        when s.head then r.consecutive_failures
        else 0 end as attempts,
   case when s.head then r.next_attempt_at end as next_attempt_at,
-  case when s.published then
+  case when s.published and e.xid operator(pg_catalog.>) 0 then
     coalesce(
       (select t.published_at from outbox.ticks t
         where t.next_xid operator(pg_catalog.>) e.xid and outbox.visible_in(e.xid, t.snapshot)

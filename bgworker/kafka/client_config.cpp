@@ -32,7 +32,7 @@ constexpr Default kDefaults[] = {
     // Latency.
     {"socket.nagle.disable", "true"},
     {"linger.ms", "0"},
-    {"topic.metadata.refresh.fast.interval.ms", "50"},
+    {"topic.metadata.refresh.fast.interval.ms", "50"}, // after a partition lost its leader
     // A topic that is not there holds up what follows it, so it is given up early; the relay tries
     // again.
     {"topic.metadata.propagation.max.ms", "5000"},
@@ -116,7 +116,8 @@ set_own(rd_kafka_conf_t *config, const Settings &settings, Failure &why)
            set(config, "reconnect.backoff.max.ms", milliseconds(backoff_max), why) &&
            set(config, "queue.buffering.max.messages", number(messages), why) &&
            set(config, "queue.buffering.max.kbytes", number(kilobytes), why) &&
-           set(config, "enable.gapless.guarantee", settings.gapless ? "true" : "false", why);
+           // librdkafka warns of this property even when it is false.
+           (!settings.gapless || set(config, "enable.gapless.guarantee", "true", why));
 }
 
 // librdkafka would read such a text only up to there, and so other than it was checked.

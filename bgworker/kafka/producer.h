@@ -88,6 +88,10 @@ public:
     // about `max_events`, then wake_fd is set again. Returns how many events were handed over.
     std::size_t serve(EventSink &sink, std::size_t max_events) noexcept;
 
+    // How long the caller may wait for wake_fd before it calls serve() all the same, in
+    // milliseconds; -1 when there is no limit.
+    int serve_within_ms() const noexcept { return topics_.ms_until_ask(); }
+
     // How many queued records have no delivered() or failed() yet.
     std::size_t outstanding() const noexcept { return outstanding_; }
 

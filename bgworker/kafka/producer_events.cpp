@@ -47,6 +47,7 @@ Producer::serve(EventSink &sink, std::size_t max_events) noexcept
 {
     // Before the queue is emptied, so that what arrives meanwhile sets it again.
     reset_wake_fd();
+    topics_.ask_for_new(client_);
     std::size_t served = 0;
     while (served < max_events)
     {
@@ -93,10 +94,13 @@ Producer::report_delivery(const rd_kafka_message_t &message, EventSink &sink) no
 {
     const auto tag = reinterpret_cast<std::uint64_t>(message._private);
     outstanding_--;
-    if (message.err == RD_KAFKA_RESP_ERR_NO_ERROR)
-        sink.delivered(tag);
-    else
+    if (message.err != RD_KAFKA_RESP_ERR_NO_ERROR)
+    {
         sink.failed(tag, failure_of(message));
+        return;
+    }
+    topics_.delivered(message.rkt);
+    sink.delivered(tag);
 }
 
 void

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 struct rd_kafka_s;
 struct rd_kafka_topic_s;
@@ -11,36 +13,54 @@ struct rd_kafka_topic_s;
 namespace outbox::kafka
 {
 
-// Keeps a bounded number of topic objects. Producing through an object instead of a name makes
-// librdkafka ask for the topic's partitions at once; by name, the first record of a topic waits up
-// to a second (librdkafka issue 5032).
+// Keeps a bounded number of topic objects, and makes librdkafka learn quickly what it needs to know
+// of a topic. All questions to Kafka are only sent here; librdkafka reads the answers by itself.
 class TopicHandles
 {
 public:
-    TopicHandles() = default;
-    ~TopicHandles() { clear(); }
-    TopicHandles(const TopicHandles &) = delete;
-    TopicHandles &operator=(const TopicHandles &) = delete;
-
     // Returns the object of a topic, made when first used; nullptr when librdkafka refuses the
-    // name. It stays valid until the next call. May throw std::bad_alloc.
+    // name. Producing through an object instead of a name makes librdkafka ask for the topic's
+    // partitions at once; by name, the first record waits up to a second (its issue 5032). The
+    // object stays valid until the next call. May throw std::bad_alloc.
     rd_kafka_topic_s *get(rd_kafka_s *client, std::string_view name);
 
-    // Asks Kafka anew what it knows of the topic, without waiting, at most once a second a topic.
-    // librdkafka fails records of a missing topic at once and would look again only minutes later.
+    // Asks again what Kafka knows of a topic that it refused, at most once a second. librdkafka
+    // fails further records of a missing topic at once and would look again only minutes later.
     void ask_again(rd_kafka_s *client, std::string_view name) noexcept;
+
+    // A topic that Kafka creates when first asked is not there yet in its first answer, and
+    // librdkafka asks next after a second. So new topics are asked for a few times before that,
+    // until their first record is delivered: call ask_for_new() after ms_until_ask(), which is -1
+    // when there is nothing to ask.
+    void ask_for_new(rd_kafka_s *client) noexcept;
+    int ms_until_ask() const noexcept;
+    void delivered(const rd_kafka_topic_s *topic) noexcept;
 
     // Gives all objects back; must come before the client is destroyed.
     void clear() noexcept;
 
 private:
+    struct Deleter
+    {
+        void operator()(rd_kafka_topic_s *topic) const noexcept;
+    };
     struct Handle
     {
-        rd_kafka_topic_s *topic;
+        std::unique_ptr<rd_kafka_topic_s, Deleter> topic;
         std::int64_t asked_ms;
     };
+    struct NewTopic
+    {
+        rd_kafka_topic_s *topic;
+        std::int64_t pause_ms;
+        std::int64_t ask_at_ms;
+    };
+    void make_room() noexcept;
+    void forget_new(std::string_view name) noexcept;
+
     // The keys are the names inside the topic objects.
     std::unordered_map<std::string_view, Handle> handles_;
+    std::vector<NewTopic> new_topics_;
 };
 
 } // namespace outbox::kafka

@@ -1,0 +1,94 @@
+#include "restore.h"
+
+#include "spi_call.h"
+
+namespace outbox
+{
+
+namespace
+{
+
+// A position that is not of this cluster, or not where the relay put it.
+#define RESTORED                                                                                   \
+    "(p.system_identifier operator(pg_catalog.<>) outbox.system_identifier() or "                  \
+    "p.xmin operator(pg_catalog.<>) p.written_by::xid)"
+
+constexpr const char *kPending =
+    "select (select pg_catalog.count(*) from outbox.relay_position p "
+    "        where " RESTORED "), "
+    "       exists (select from outbox.events e where e.xid operator(pg_catalog.<) 0)";
+
+constexpr const char *kMarkPublished =
+    "update outbox.events e set xid = 0 from outbox.relay_position p "
+    "where e.xid operator(pg_catalog.<) 0 and " RESTORED " "
+    "and (outbox.visible_in(operator(pg_catalog.-) e.xid, p.from_snapshot) or "
+    "(e.seq operator(pg_catalog.<=) p.last_seq and "
+    "outbox.visible_in(operator(pg_catalog.-) e.xid, p.to_snapshot)))";
+
+// The restored sequence may be behind what was emitted here before the restore.
+constexpr const char *kRaiseSequence =
+    "select pg_catalog.setval('outbox.events_seq', greatest(s.last_value, "
+    "(select pg_catalog.max(e.seq) from outbox.events e), 1)) from outbox.events_seq s";
+
+// New numbers, in the old order: an old one may be in use here.
+constexpr const char *kAdopt =
+    "update outbox.events e set xid = pg_catalog.pg_current_xact_id()::text::bigint, seq = n.seq "
+    "from (select o.tableoid, o.ctid, pg_catalog.nextval('outbox.events_seq') as seq from "
+    "      (select u.tableoid, u.ctid from outbox.events u where u.xid operator(pg_catalog.<) 0 "
+    "       order by u.seq) o) n "
+    "where e.tableoid operator(pg_catalog.=) n.tableoid and e.ctid operator(pg_catalog.=) n.ctid";
+
+// Restored ticks are snapshots of another cluster.
+constexpr const char *kForgetTicks = "delete from outbox.ticks";
+
+struct Pending
+{
+    int64 positions;
+    bool events;
+};
+
+Pending
+look_for_restored()
+{
+    spi_execute(kPending, 0, nullptr, nullptr, SPI_OK_SELECT);
+    bool is_null;
+    HeapTuple row = SPI_tuptable->vals[0];
+    return {DatumGetInt64(SPI_getbinval(row, SPI_tuptable->tupdesc, 1, &is_null)),
+            DatumGetBool(SPI_getbinval(row, SPI_tuptable->tupdesc, 2, &is_null))};
+}
+
+} // namespace
+
+RestoreResult
+settle_restored_events(char *problem, size_t problem_size)
+{
+    RestoreResult result = {};
+    spi_connect();
+    const Pending pending = look_for_restored();
+    if (pending.positions > 1)
+    {
+        snprintf(problem, problem_size,
+                 "outbox.relay_position holds the rows of " INT64_FORMAT
+                 " restored dumps; delete those that restored events do not belong to",
+                 pending.positions);
+        result.broken = true;
+    }
+    // Without a position it is not known what was published: the row may still be on its way.
+    else if (pending.events && pending.positions == 1)
+    {
+        spi_execute(kMarkPublished, 0, nullptr, nullptr, SPI_OK_UPDATE);
+        const uint64 published = SPI_processed;
+        spi_execute(kRaiseSequence, 0, nullptr, nullptr, SPI_OK_SELECT);
+        spi_execute(kAdopt, 0, nullptr, nullptr, SPI_OK_UPDATE);
+        const uint64 adopted = SPI_processed;
+        spi_execute(kForgetTicks, 0, nullptr, nullptr, SPI_OK_DELETE);
+        ereport(LOG, (errmsg("outbox: of the restored events " UINT64_FORMAT
+                             " were published before and " UINT64_FORMAT " are published now",
+                             published, adopted)));
+        result.settled = true;
+    }
+    SPI_finish();
+    return result;
+}
+
+} // namespace outbox
