@@ -1,5 +1,6 @@
 #include "servers.h"
 
+#include <csignal>
 #include <memory>
 
 namespace outbox::test
@@ -11,6 +12,23 @@ namespace
 std::unique_ptr<Kafka> the_kafka;
 std::unique_ptr<PgCluster> the_cluster;
 
+void
+fail_for_crashes(PgCluster &server)
+{
+    for (const std::string &line : server.new_crashes())
+        ADD_FAILURE() << "server crash in " << server.log_file() << ": " << line;
+}
+
+// Blames a crash of the shared server on the test that saw it.
+class CrashWatch : public testing::EmptyTestEventListener
+{
+    void OnTestEnd(const testing::TestInfo & /*info*/) override
+    {
+        if (the_cluster)
+            fail_for_crashes(*the_cluster);
+    }
+};
+
 } // namespace
 
 Kafka &
@@ -18,8 +36,9 @@ kafka()
 {
     if (!the_kafka)
     {
-        the_kafka = make_kafka();
-        the_kafka->start();
+        auto fresh = make_kafka();
+        fresh->start();
+        the_kafka = std::move(fresh);
     }
     return *the_kafka;
 }
@@ -33,6 +52,7 @@ cluster()
         fresh->init({{"outbox.bootstrap_servers", kafka().bootstrap()}});
         fresh->start();
         the_cluster = std::move(fresh);
+        testing::UnitTest::GetInstance()->listeners().Append(new CrashWatch);
     }
     return *the_cluster;
 }
@@ -46,6 +66,106 @@ stop_servers()
     if (the_kafka)
         the_kafka->stop();
     the_kafka.reset();
+}
+
+OwnCluster::OwnCluster(const Settings &settings) : PgCluster("own")
+{
+    Settings all = settings;
+    all.emplace("outbox.bootstrap_servers", kafka().bootstrap());
+    init(all);
+    start();
+}
+
+OwnCluster::~OwnCluster()
+{
+    fail_for_crashes(*this);
+}
+
+TestDatabase::TestDatabase(PgCluster &server, Extension extension)
+    : server_(server), name_(unique_name("test_"))
+{
+    Db(server_, "postgres").exec("create database " + name_);
+    if (extension == Extension::kInstalled)
+        connect().exec("create extension outbox");
+}
+
+TestDatabase::~TestDatabase()
+{
+    if (!server_.running())
+        return;
+    try
+    {
+        Db(server_, "postgres").exec("drop database " + name_);
+    }
+    catch (const std::exception &error)
+    {
+        ADD_FAILURE() << "cannot drop " << name_ << ": " << error.what();
+    }
+}
+
+Db
+TestDatabase::connect() const
+{
+    const auto deadline = Clock::now() + std::chrono::seconds(30);
+    for (;;)
+    {
+        try
+        {
+            return Db(server_, name_);
+        }
+        catch (const SqlError &)
+        {
+            if (Clock::now() > deadline)
+                throw;
+            std::this_thread::sleep_for(Milliseconds(20));
+        }
+    }
+}
+
+void
+TestDatabase::kill_relay() const
+{
+    Db witness = connect();
+    const auto witness_lost = [&]
+    {
+        try
+        {
+            witness.exec("select 1");
+            return false;
+        }
+        catch (const SqlError &)
+        {
+            return true;
+        }
+    };
+    if (kill(relay_pid(), SIGKILL) != 0)
+        throw std::runtime_error("the relay was gone before it was killed");
+    if (!wait_until(std::chrono::seconds(20), witness_lost))
+        throw std::runtime_error(
+            "the server did not restart its processes after the relay was killed");
+    connect();
+}
+
+pid_t
+TestDatabase::relay_pid() const
+{
+    Db db = connect();
+    std::optional<std::string> pid;
+    wait_until(std::chrono::seconds(20),
+               [&]
+               {
+                   pid = db.exec("select pid from outbox.relay_status").field(0);
+                   return pid.has_value();
+               });
+    return static_cast<pid_t>(std::stoi(pid.value()));
+}
+
+bool
+TestDatabase::reaches_state(const std::string &state, Milliseconds limit) const
+{
+    Db db = connect();
+    return wait_until(limit,
+                      [&] { return db.value("select state from outbox.relay_status") == state; });
 }
 
 } // namespace outbox::test

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "support/consumer.h"
+#include "support/events.h"
 #include "support/kafka_cluster.h"
 #include "support/pg.h"
 #include "support/pg_cluster.h"
@@ -24,5 +25,52 @@ PgCluster &cluster();
 
 // Ends both; main() calls it, so that errors while stopping are errors of the run.
 void stop_servers();
+
+// A running PostgreSQL for one test, told of kafka() unless the settings say otherwise. A crash in
+// its log that the test did not expect fails the test.
+class OwnCluster : public PgCluster
+{
+public:
+    explicit OwnCluster(const Settings &settings = {});
+    ~OwnCluster();
+};
+
+// A database of one test, with the extension unless told otherwise. Names that end up in Kafka are
+// made unique to it, because all tests share one Kafka.
+class TestDatabase
+{
+public:
+    enum class Extension
+    {
+        kInstalled,
+        kNotInstalled
+    };
+
+    explicit TestDatabase(PgCluster &server, Extension extension = Extension::kInstalled);
+    ~TestDatabase(); // drops it, with the relay running
+    TestDatabase(const TestDatabase &) = delete;
+    TestDatabase &operator=(const TestDatabase &) = delete;
+
+    const std::string &name() const { return name_; }
+    // Waits for a server that is starting or recovering.
+    Db connect() const;
+
+    // The only aggregate type that tests emit, and the topic that it goes to.
+    std::string type() const { return name_ + "_order"; }
+    std::string topic() const { return kTopicPrefix + type(); }
+
+    // Process id of its relay, once it runs.
+    pid_t relay_pid() const;
+    // Kills the relay with SIGKILL and waits until the server, which restarts all its processes
+    // then, is back.
+    void kill_relay() const;
+    // Whether outbox.relay_status shows this state before `limit` has passed.
+    bool reaches_state(const std::string &state,
+                       Milliseconds limit = std::chrono::seconds(20)) const;
+
+private:
+    PgCluster &server_;
+    std::string name_;
+};
 
 } // namespace outbox::test

@@ -22,7 +22,7 @@ first_line(const std::string &text, size_t start)
 
 } // namespace
 
-EmbeddedKafka::EmbeddedKafka() : log_(log_dir() / (unique_name("mock-broker-") + ".log"))
+EmbeddedKafka::EmbeddedKafka() : log_(new_log(unique_name("mock-broker-")))
 {
     Command broker({std::string(OUTBOX_BUILD_DIR) + "/test/mock_broker"});
     broker.output = log_.string();

@@ -60,6 +60,7 @@ Db::exec_params(const std::string &sql, const std::vector<Param> &params)
     if (params.empty())
         return checked(PQexec(connection_.get(), sql.c_str()), sql);
     std::vector<const char *> values;
+    values.reserve(params.size());
     for (const Param &param : params)
         values.push_back(param ? param->c_str() : nullptr);
     return checked(PQexecParams(connection_.get(), sql.c_str(), static_cast<int>(values.size()),

@@ -99,6 +99,7 @@ public:
     {
         const Result result = exec(sql, params...);
         std::vector<std::string> values;
+        values.reserve(static_cast<size_t>(result.rows()));
         for (int row = 0; row < result.rows(); ++row)
             values.push_back(result.text(row));
         return values;

@@ -106,7 +106,7 @@ PgCluster::PgCluster(const std::string &name) : port_(free_port())
     fs::create_directory(home_);
     give_to_server_user(home_);
     data_dir_ = home_ / "data";
-    log_ = log_dir() / (own_name + ".log");
+    log_ = new_log(own_name);
     socket_dir_ = choose_socket_dir(home_);
     give_to_server_user(socket_dir_);
 }

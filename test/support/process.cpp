@@ -2,11 +2,11 @@
 
 #include <cerrno>
 #include <condition_variable>
-#include <cstdio>
 #include <cstring>
 #include <deque>
 #include <filesystem>
 #include <future>
+#include <iostream>
 #include <mutex>
 #include <stdexcept>
 #include <system_error>
@@ -55,7 +55,7 @@ struct ChildPlan
                 variables.push_back(text);
         }
         for (const auto &[name, value] : command.environment)
-            variables.push_back(name + "=" + value);
+            variables.push_back(std::string(name).append("=").append(value));
         for (std::string &variable : variables)
             envp.push_back(variable.data());
         envp.push_back(nullptr);
@@ -263,7 +263,7 @@ Process::kill9()
         return;
     // Runs in destructors, so it complains instead of throwing.
     if (kill(-pid_, SIGKILL) != 0 || !wait_for(std::chrono::seconds(10)))
-        std::fprintf(stderr, "process %d would not die\n", static_cast<int>(pid_));
+        std::cerr << "process " << pid_ << " would not die\n";
 }
 
 bool

@@ -62,7 +62,7 @@ RealKafka::RealKafka(int nodes, const std::map<std::string, std::string> &proper
         node.port = free_port();
         node.controller_port = free_port();
         node.directory = run_dir() / name;
-        node.log = log_dir() / (name + ".log");
+        node.log = new_log(name);
         std::filesystem::create_directory(node.directory);
     }
     for (size_t index = 0; index < nodes_.size(); ++index)
@@ -121,7 +121,7 @@ RealKafka::format(size_t index, const std::map<std::string, std::string> &proper
         all[name] = value;
     std::string text;
     for (const auto &[name, value] : all)
-        text += name + "=" + value + "\n";
+        text.append(name).append("=").append(value).append("\n");
     const std::string file = node.directory / "server.properties";
     write_file(file, text);
     run_or_throw(

@@ -157,8 +157,8 @@ run_dir()
     return dir.path;
 }
 
-const fs::path &
-log_dir()
+fs::path
+new_log(const std::string &name)
 {
     static const fs::path dir = []
     {
@@ -167,7 +167,9 @@ log_dir()
         fs::create_directories(chosen);
         return chosen;
     }();
-    return dir;
+    const fs::path log = dir / (name + ".log");
+    fs::remove(log); // of an earlier run
+    return log;
 }
 
 std::string

@@ -1,0 +1,111 @@
+// One relay for each database that has the extension, as databases and extensions come and go.
+#include "servers.h"
+
+using namespace outbox::test;
+
+namespace
+{
+
+// Emits one event and sees it arrive in the database's own topic, and nothing else there.
+void
+expect_flow(const TestDatabase &database)
+{
+    Db db = database.connect();
+    const std::string id = db.value("select outbox.emit($1, 'k', 'e', '{}')", database.type());
+    Consumer consumer(kafka().bootstrap(), {database.topic()});
+    ASSERT_TRUE(
+        consumer.read_until(std::chrono::seconds(20), [&](const std::vector<Record> &records)
+                            { return !records.empty() && records.back().header("id") == id; }));
+}
+
+size_t
+relays(PgCluster &server)
+{
+    Db db(server, "postgres");
+    return std::stoul(
+        db.value("select count(*) from pg_stat_activity where backend_type = 'outbox relay'"));
+}
+
+} // namespace
+
+TEST(Databases, EachWithTheExtensionHasARelayOfItsOwnAndTheOthersHaveNone)
+{
+    OwnCluster server;
+    TestDatabase first(server);
+    TestDatabase second(server);
+    TestDatabase without(server, TestDatabase::Extension::kNotInstalled);
+    expect_flow(first);
+    expect_flow(second);
+    EXPECT_NE(first.relay_pid(), second.relay_pid());
+    EXPECT_EQ(relays(server), 2U);
+
+    // One database's rows are nothing to the other's relay.
+    Consumer consumer(kafka().bootstrap(), {first.topic(), second.topic()});
+    ASSERT_TRUE(consumer.read_count(2, std::chrono::seconds(20)));
+    consumer.read_for(Milliseconds(300));
+    EXPECT_EQ(consumer.records().size(), 2U);
+}
+
+TEST(Databases, CreatingTheExtensionStartsTheRelayAndDroppingItEndsIt)
+{
+    OwnCluster server;
+    TestDatabase database(server, TestDatabase::Extension::kNotInstalled);
+    Db db = database.connect();
+    for (int round = 0; round < 3; ++round)
+    {
+        const auto start = Clock::now();
+        db.exec("create extension outbox");
+        expect_flow(database);
+        EXPECT_LT(since(start), std::chrono::seconds(5)) << "at once";
+        db.exec("drop extension outbox");
+        EXPECT_TRUE(wait_until(std::chrono::seconds(10), [&] { return relays(server) == 0; }));
+    }
+    // A schema of that name without the extension is nobody's business.
+    db.exec("create schema outbox");
+    EXPECT_EQ(relays(server), 0U);
+}
+
+TEST(Databases, ARolledBackCreateOrDropChangesNothing)
+{
+    OwnCluster server;
+    TestDatabase database(server, TestDatabase::Extension::kNotInstalled);
+    Db db = database.connect();
+    db.exec("begin; create extension outbox; rollback");
+    db.exec("create extension outbox");
+    expect_flow(database);
+    db.exec("begin; drop extension outbox; rollback");
+    expect_flow(database);
+}
+
+TEST(Databases, PlainDropDatabaseWorksWhileTheRelayIsBusy)
+{
+    OwnCluster server;
+    TestDatabase database(server);
+    kafka().create_topic(database.topic());
+    database.connect().exec(
+        "select outbox.emit($1, i::text, 'e', '{}') from generate_series(1, 50000) i",
+        database.type());
+    database.relay_pid(); // there, and draining
+    const auto start = Clock::now();
+    Db maintenance(server, "postgres");
+    maintenance.exec("drop database " + database.name());
+    EXPECT_LT(since(start), std::chrono::seconds(5));
+    EXPECT_TRUE(wait_until(std::chrono::seconds(10), [&] { return relays(server) == 0; }));
+    maintenance.exec("create database " + database.name()); // for the destructor
+}
+
+TEST(Databases, ADatabaseMadeFromATemplateWithTheExtensionPublishesItsOwnEventsOnly)
+{
+    OwnCluster server;
+    TestDatabase original(server);
+    expect_flow(original);
+    Db(server, "postgres").exec("create database copied template " + original.name());
+    Db copy(server, "copied");
+    const std::string id = copy.value("select outbox.emit($1, 'k', 'e', '{}')", original.type());
+    EXPECT_EQ(copy.value("select outbox.wait_published($1, '20 s')", id), "t");
+
+    Consumer consumer(kafka().bootstrap(), {original.topic()});
+    ASSERT_TRUE(consumer.read_count(2, std::chrono::seconds(20)));
+    consumer.read_for(Milliseconds(300));
+    EXPECT_EQ(consumer.records().size(), 2U);
+}

@@ -1,0 +1,202 @@
+// Kafka or the relay goes away and comes back: nothing is lost, and nobody waits for it.
+#include <csignal>
+
+#include "servers.h"
+#include "workload.h"
+
+using namespace outbox::test;
+
+namespace
+{
+
+constexpr auto kPrompt = std::chrono::seconds(2);
+
+// Retries quickly, so that tests do not wait for the backoff.
+const Settings kQuickRetries = {{"outbox.backoff_initial", "100ms"},
+                                {"outbox.backoff_max", "500ms"}};
+
+// Takes Kafka away, and brings it back even when the test fails in between.
+class KafkaOutage
+{
+public:
+    KafkaOutage() { kafka().stop(); }
+    ~KafkaOutage() { end(); }
+    void end()
+    {
+        if (!ended_)
+            kafka().start();
+        ended_ = true;
+    }
+
+private:
+    bool ended_ = false;
+};
+
+} // namespace
+
+TEST(Outage, EventsEmittedWhileKafkaIsAbsentArriveWhenItStarts)
+{
+    kafka(); // so that its address is known
+    KafkaOutage outage;
+    OwnCluster server(kQuickRetries);
+    TestDatabase database(server);
+    Workload workload(server, database, {});
+    workload.finish();
+    EXPECT_TRUE(database.reaches_state("backing_off"));
+
+    outage.end();
+    kafka().create_topic(database.topic());
+    Consumer consumer(kafka().bootstrap(), {database.topic()});
+    Db db = database.connect();
+    const Report report = check_delivery(db, consumer);
+    EXPECT_TRUE(report.exact()) << report.summary();
+    EXPECT_TRUE(database.reaches_state("running"));
+}
+
+TEST(Outage, EventsGoOnInOrderAfterKafkaRestartsInMidStream)
+{
+    OwnCluster server(kQuickRetries);
+    TestDatabase database(server);
+    kafka().create_topic(database.topic());
+    Consumer consumer(kafka().bootstrap(), {database.topic()});
+
+    Workload workload(server, database, {});
+    ASSERT_TRUE(wait_until(std::chrono::seconds(30), [&] { return workload.done() > 200; }));
+    {
+        KafkaOutage outage;
+        EXPECT_TRUE(database.reaches_state("backing_off"));
+    }
+    workload.finish();
+    Db db = database.connect();
+    const Report report = check_delivery(db, consumer);
+    EXPECT_TRUE(report.exact()) << report.summary();
+}
+
+// The whole server restarts after it, because PostgreSQL cannot trust the memory that a killed
+// process shared. What repeats is what the position had not recorded: it is written every quarter
+// of a second at most, and a crash can take back what was written in the last moments before it.
+TEST(Outage, NothingIsLostAndOnlyTheLastSecondRepeatsWhenTheRelayIsKilledInMidStream)
+{
+    constexpr int kKills = 3;
+    OwnCluster server(kQuickRetries);
+    server.expect_kill();
+    TestDatabase database(server);
+    kafka().create_topic(database.topic());
+    Consumer consumer(kafka().bootstrap(), {database.topic()});
+
+    Workload::Options options;
+    options.server_may_crash = true;
+    options.transactions = 100000;
+    Workload workload(server, database, options);
+    std::vector<std::string> kills;
+    for (int kill_number = 1; kill_number <= kKills; ++kill_number)
+    {
+        // Each time when it has been at work for some time.
+        Db db = database.connect();
+        const std::string start = db.value("select now()");
+        const auto at_work = [&]
+        {
+            return db.value("select coalesce(max(updated_at) > $1::timestamptz + interval '1.5 s', "
+                            "false) "
+                            "from outbox.relay_position",
+                            start) == "t";
+        };
+        ASSERT_TRUE(wait_until(std::chrono::seconds(30), at_work));
+        kills.push_back(db.value("select clock_timestamp()"));
+        database.kill_relay();
+    }
+    workload.stop();
+    workload.finish();
+    Db db = database.connect();
+    const Report report = check_delivery(db, consumer);
+    EXPECT_TRUE(report.complete_and_ordered()) << report.summary();
+    size_t allowed = 0;
+    for (const std::string &time : kills)
+        allowed += std::stoul(
+            db.value("select count(*) from outbox.events where created_at between "
+                     "$1::timestamptz - interval '1 s' and $1::timestamptz + interval '50 ms'",
+                     time));
+    EXPECT_LE(report.duplicates, allowed) << report.summary();
+    std::printf("%d kills: %s\n", kKills, report.summary().c_str());
+}
+
+TEST(Outage, BusinessTransactionsDoNotNoticeThatKafkaIsDown)
+{
+    OwnCluster server(kQuickRetries);
+    TestDatabase database(server);
+    Db db = database.connect();
+    const auto thousand = [&]
+    {
+        const auto start = Clock::now();
+        for (int i = 0; i < 1000; ++i)
+            db.exec("select outbox.emit($1, 'k', 'e', '{}')", database.type());
+        return since(start);
+    };
+    const Milliseconds with_kafka = thousand();
+    KafkaOutage outage;
+    ASSERT_TRUE(wait_until(std::chrono::seconds(30),
+                           [&]
+                           {
+                               db.exec("select outbox.emit($1, 'k', 'e', '{}')", database.type());
+                               return database.reaches_state("backing_off", Milliseconds(200));
+                           }));
+    const Milliseconds without = thousand();
+    EXPECT_LT(without.count(), 3 * with_kafka.count() + 500);
+}
+
+TEST(Outage, FastShutdownIsPromptWithKafkaDownAndABacklog)
+{
+    OwnCluster server; // the default backoff: a long wait must be cut short as well
+    TestDatabase database(server);
+    Db(server, "postgres").exec("select 1");
+    KafkaOutage outage;
+    database.connect().exec("select outbox.emit($1, 'k', 'e', '{}') from generate_series(1, 1000)",
+                            database.type());
+    ASSERT_TRUE(database.reaches_state("backing_off", std::chrono::seconds(60)));
+    EXPECT_LT(server.stop(Shutdown::kFast), kPrompt);
+}
+
+TEST(Outage, FastShutdownIsPromptInMidStream)
+{
+    OwnCluster server;
+    TestDatabase database(server);
+    kafka().create_topic(database.topic());
+    database.connect().exec(
+        "select outbox.emit($1, i::text, 'e', '{}') from generate_series(1, 100000) i",
+        database.type());
+    EXPECT_LT(server.stop(Shutdown::kFast), kPrompt);
+
+    server.start();
+    Consumer consumer(kafka().bootstrap(), {database.topic()});
+    Db db = database.connect();
+    const Report report = check_delivery(db, consumer);
+    EXPECT_TRUE(report.complete_and_ordered()) << report.summary();
+}
+
+TEST(Outage, TheRelayEndsPromptlyWhenTerminatedAndComesBack)
+{
+    TestDatabase database(cluster());
+    const pid_t pid = database.relay_pid();
+    const auto start = Clock::now();
+    ASSERT_EQ(kill(pid, SIGTERM), 0);
+    ASSERT_TRUE(wait_until(std::chrono::seconds(20), [&] { return kill(pid, 0) != 0; }));
+    EXPECT_LT(since(start), kPrompt);
+    EXPECT_TRUE(wait_until(std::chrono::seconds(20), [&] { return database.relay_pid() != pid; }));
+}
+
+TEST(Outage, AReloadTellsTheRelayOfKafkaAndOfAnother)
+{
+    OwnCluster server(Settings{{"outbox.bootstrap_servers", ""}});
+    TestDatabase database(server);
+    Db db = database.connect();
+    const std::string id = db.value("select outbox.emit($1, 'k', 'e', '{}')", database.type());
+    EXPECT_TRUE(database.reaches_state("not_configured"));
+    EXPECT_EQ(db.value("select outbox.wait_published($1, '300 ms')", id), "f");
+
+    const auto start = Clock::now();
+    server.configure("outbox.bootstrap_servers", kafka().bootstrap());
+    server.reload();
+    EXPECT_TRUE(database.reaches_state("running"));
+    EXPECT_LT(since(start), kPrompt);
+    EXPECT_EQ(db.value("select outbox.wait_published($1, '20 s')", id), "t");
+}
