@@ -112,8 +112,8 @@ use_cluster(const Screen &screen, const Options &options, const test::PgCluster 
     show_setup(screen, cluster, settings, db, kafka);
 
     test::Consumer consumer(kafka.bootstrap(), {kafka.topic()});
-    consumer.read_for(
-        test::Milliseconds(1)); // finds the partitions before the first event needs them
+    // Finds the partitions now, so that the first event need not wait for that.
+    consumer.read_for(test::Milliseconds(1));
     Story story(screen, db, consumer, kafka.topic());
     story.tell();
     if (options.once)

@@ -149,8 +149,7 @@ Story::commit_an_order()
     commit();
     const Record record = receive({id}).front();
     screen_.blank();
-    screen_.record(record, after_commit(record) +
-                               " after the commit (the first event of a topic takes longest)");
+    screen_.record(record, after_commit(record) + " after the commit (the first of its topic)");
     if (record.key != "1" || record.header("event_type") != "order.created" ||
         record.header("source") != "web-shop")
         throw BrokenPromise("the record is not the event that was emitted");
