@@ -52,8 +52,16 @@ without_machine_cluster() {
     return "$status"
 }
 
+# apt-get has much to say; it goes to a log, of which one sees the end when something went wrong.
 apt_get() {
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 "$@" </dev/null
+    local log
+    log=$(mktemp "${TMPDIR:-/tmp}/outbox-apt.XXXXXX")
+    local status=0
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 "$@" \
+        </dev/null >"$log" 2>&1 || status=$?
+    [ "$status" -eq 0 ] || tail -n 40 "$log" >&2
+    rm -f "$log"
+    return "$status"
 }
 
 case ${1:-} in

@@ -20,6 +20,14 @@ bytes(const void *data, size_t size)
     return std::string(static_cast<const char *>(data), size);
 }
 
+KafkaProperties
+consumer_properties(const KafkaProperties &wanted)
+{
+    KafkaProperties all = {{"fetch.wait.max.ms", "100"}, {"fetch.error.backoff.ms", "50"}};
+    all.insert(all.end(), wanted.begin(), wanted.end());
+    return all;
+}
+
 Record
 to_record(const rd_kafka_message_t &message)
 {
@@ -57,9 +65,9 @@ Record::header(const std::string &name) const
     return std::nullopt;
 }
 
-Consumer::Consumer(const std::string &bootstrap, const std::vector<std::string> &topics)
-    : client_(make_kafka_client(RD_KAFKA_CONSUMER, bootstrap,
-                                {{"fetch.wait.max.ms", "100"}, {"fetch.error.backoff.ms", "50"}})),
+Consumer::Consumer(const std::string &bootstrap, const std::vector<std::string> &topics,
+                   const KafkaProperties &properties)
+    : client_(make_kafka_client(RD_KAFKA_CONSUMER, bootstrap, consumer_properties(properties))),
       queue_(rd_kafka_queue_new(client_.get()), &rd_kafka_queue_destroy), next_look_(Clock::now())
 {
     for (const std::string &topic : topics)

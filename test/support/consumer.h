@@ -36,7 +36,9 @@ struct Record
 class Consumer
 {
 public:
-    Consumer(const std::string &bootstrap, const std::vector<std::string> &topics);
+    // `properties` are librdkafka's and win over the harness's own.
+    Consumer(const std::string &bootstrap, const std::vector<std::string> &topics,
+             const KafkaProperties &properties = {});
     ~Consumer();
     Consumer(const Consumer &) = delete;
     Consumer &operator=(const Consumer &) = delete;
