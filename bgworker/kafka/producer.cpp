@@ -223,6 +223,12 @@ Producer::purge() noexcept
 }
 
 bool
+Producer::is_dead() const noexcept
+{
+    return rd_kafka_fatal_error(client_, nullptr, 0) != RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
+bool
 Producer::fatal(Failure &why) const noexcept
 {
     char text[512];

@@ -90,7 +90,7 @@ public:
 
     // How long the caller may wait for wake_fd before it calls serve() all the same, in
     // milliseconds; -1 when there is no limit.
-    int serve_within_ms() const noexcept { return topics_.ms_until_ask(); }
+    int serve_within_ms() const noexcept;
 
     // How many queued records have no delivered() or failed() yet.
     std::size_t outstanding() const noexcept { return outstanding_; }
@@ -99,6 +99,8 @@ public:
     void purge() noexcept;
 
     // Tells whether the producer is dead, and why.
+    // Nothing more is sent then; what is outstanding is still reported, within the time that Kafka
+    // needs to answer for what is on its way.
     bool fatal(Failure &why) const noexcept;
 
     // Drops what is outstanding and ends librdkafka's threads. Returns false when they did not end
@@ -112,6 +114,7 @@ private:
     Producer() = default;
     bool start(const Settings &settings, int wake_fd, Failure &why);
     bool open_queue(Failure &why) noexcept;
+    bool is_dead() const noexcept;
     ProduceResult try_produce(const Record &record, Failure &why);
     ProduceResult refused(int code, const Record &record, Failure &why) noexcept;
     std::size_t dispatch(rd_kafka_op_s *event, EventSink &sink) noexcept;

@@ -12,6 +12,8 @@ namespace outbox::kafka
 namespace
 {
 
+constexpr int kDeadPauseMs = 20;
+
 Failure
 failure_of(const rd_kafka_message_t &message) noexcept
 {
@@ -48,6 +50,10 @@ Producer::serve(EventSink &sink, std::size_t max_events) noexcept
     // Before the queue is emptied, so that what arrives meanwhile sets it again.
     reset_wake_fd();
     topics_.ask_for_new(client_);
+    // A fatal error empties librdkafka's queue once, but records whose request fails after that are
+    // queued again and would stay there for good.
+    if (outstanding_ > 0 && is_dead())
+        rd_kafka_purge(client_, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_NON_BLOCKING);
     std::size_t served = 0;
     while (served < max_events)
     {
@@ -60,6 +66,12 @@ Producer::serve(EventSink &sink, std::size_t max_events) noexcept
     // librdkafka wakes only a reader that has emptied the queue.
     set_wake_fd();
     return served;
+}
+
+int
+Producer::serve_within_ms() const noexcept
+{
+    return outstanding_ > 0 && is_dead() ? kDeadPauseMs : topics_.ms_until_ask();
 }
 
 std::size_t
@@ -107,13 +119,15 @@ void
 Producer::report_error(rd_kafka_event_t *event, EventSink &sink) noexcept
 {
     Failure failure;
-    if (rd_kafka_event_error(event) == RD_KAFKA_RESP_ERR__FATAL && fatal(failure))
+    const rd_kafka_resp_err_t error = rd_kafka_event_error(event);
+    // The event of a fatal error carries either this mark or the error itself.
+    if (fatal(failure) && (error == RD_KAFKA_RESP_ERR__FATAL || error == failure.code))
     {
         sink.trouble(failure);
         return;
     }
     const Masked text(secrets_, rd_kafka_event_error_string(event));
-    describe(failure, rd_kafka_event_error(event), "%s", text.text);
+    describe(failure, error, "%s", text.text);
     failure.cls = FailureClass::retriable;
     sink.trouble(failure);
 }
@@ -125,6 +139,10 @@ Producer::report_log(rd_kafka_event_t *event, EventSink &sink) noexcept
     const char *line = "";
     int level = 0;
     if (rd_kafka_event_log(event, &facility, &line, &level) != 0)
+        return;
+    // A remark on a property that only we can set is no news for an operator.
+    if (std::string_view(line).find("enable.gapless.guarantee is experimental") !=
+        std::string_view::npos)
         return;
     const Masked text(secrets_, line);
     sink.log(level, facility, text.text);

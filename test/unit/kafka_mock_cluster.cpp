@@ -99,10 +99,13 @@ Driver::serve_until(const std::function<bool()> &condition, Milliseconds limit)
     while (!condition())
     {
         const auto left = std::chrono::duration_cast<Milliseconds>(deadline - Clock::now()).count();
+        if (left <= 0)
+            return false;
+        const int within = producer_->serve_within_ms();
         pollfd wanted = {wake_fd_, POLLIN, 0};
-        if (left <= 0 || poll(&wanted, 1, static_cast<int>(left)) <= 0)
-            return condition();
-        producer_->serve(sink_, 1000);
+        const int woken = poll(&wanted, 1, within == -1 ? static_cast<int>(left) : within);
+        if (woken > 0 || within != -1)
+            producer_->serve(sink_, 1000);
     }
     return true;
 }

@@ -32,6 +32,8 @@ public:
     void up() { rd_kafka_mock_broker_set_up(cluster_.get(), -1); }
     // Makes the next `count` requests that carry records fail.
     void fail_produce(rd_kafka_resp_err_t error, std::size_t count = 1);
+    // Delays every answer.
+    void set_rtt(int ms) { rd_kafka_mock_broker_set_rtt(cluster_.get(), -1, ms); }
     // What the cluster says when asked about a topic; NO_ERROR puts it right again.
     void set_topic_error(const std::string &topic, rd_kafka_resp_err_t error);
 

@@ -147,6 +147,34 @@ TEST(KafkaTrouble, MissingTopicIsGivenUpAndFoundWhenItComes)
     EXPECT_EQ(driver.sink().acked.size(), 2u);
 }
 
+// As with Kafka itself, which creates a topic when it is first asked for and has it a moment later.
+TEST(KafkaTrouble, TopicThatIsBeingCreatedIsFoundQuickly)
+{
+    MockCluster &cluster = shared_cluster();
+    Driver driver(cluster.bootstrap());
+    driver.produce("connect-first", "k", "v");
+    ASSERT_TRUE(driver.serve_until_settled());
+
+    cluster.set_topic_error("being-created", RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART);
+    const auto start = Clock::now();
+    driver.produce("being-created", "k", "v");
+    driver.serve_until([&] { return since(start) > Milliseconds(30); });
+    cluster.set_topic_error("being-created", RD_KAFKA_RESP_ERR_NO_ERROR);
+    ASSERT_TRUE(driver.serve_until_settled());
+    // librdkafka alone needs a second.
+    EXPECT_LT(since(start), Milliseconds(600));
+    EXPECT_EQ(driver.sink().acked.size(), 2u);
+    EXPECT_EQ(driver.producer().serve_within_ms(), -1);
+}
+
+TEST(KafkaTrouble, TopicThatNeverComesIsNotAskedForForever)
+{
+    Driver driver("127.0.0.1:1");
+    driver.produce("t", "k", "v");
+    EXPECT_NE(driver.producer().serve_within_ms(), -1);
+    EXPECT_TRUE(driver.serve_until([&] { return driver.producer().serve_within_ms() == -1; }));
+}
+
 TEST(KafkaTrouble, TopicNameThatKafkaRefuses)
 {
     Driver driver(shared_cluster().bootstrap());
@@ -197,6 +225,10 @@ TEST(KafkaTrouble, FatalErrorEndsTheProducerWithReports)
     EXPECT_EQ(driver.sink().failures.size(), 4u);
     for (const auto &[tag, failure] : driver.sink().failures)
         EXPECT_EQ(failure.cls, FailureClass::retriable) << failure.name;
+    ASSERT_FALSE(driver.sink().troubles.empty());
+    for (const Failure &trouble : driver.sink().troubles)
+        EXPECT_EQ(trouble.cls == FailureClass::fatal,
+                  trouble.name == std::string("OUT_OF_ORDER_SEQUENCE_NUMBER"));
     EXPECT_TRUE(was_told(driver.sink().troubles, "OUT_OF_ORDER_SEQUENCE_NUMBER"));
 
     kafka::Record record;
@@ -222,10 +254,35 @@ TEST(KafkaTrouble, GaplessStopsAtARefusedRecord)
     Failure why;
     ASSERT_TRUE(driver.producer().fatal(why));
     EXPECT_STREQ(why.name, "_GAPLESS_GUARANTEE");
+    for (const std::string &line : driver.sink().logs)
+        EXPECT_THAT(line, testing::Not(HasSubstr("experimental")));
     EXPECT_LE(driver.sink().acked.size(), 5u);
     ASSERT_GE(driver.sink().failures.size(), 15u);
     EXPECT_EQ(driver.sink().failures[0].first, 1u);
     EXPECT_EQ(driver.sink().failures[0].second.cls, FailureClass::event);
+}
+
+// Kafka refuses what follows a refused record for its sequence number; librdkafka queues it again,
+// where a dead producer never sends it.
+TEST(KafkaTrouble, DeadProducerReportsWhatWasOnItsWay)
+{
+    MockCluster cluster;
+    cluster.create_topic("t", 1);
+    Driver driver(cluster.bootstrap(), {{"batch.num.messages", "1"}},
+                  [](kafka::Settings &settings) { settings.gapless = true; });
+    driver.produce("t", "k", "0", 0);
+    ASSERT_TRUE(driver.serve_until_settled());
+    cluster.set_rtt(100);
+    cluster.fail_produce(RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE);
+    cluster.fail_produce(RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER, 20);
+    for (std::uint64_t tag = 1; tag <= 20; tag++)
+        driver.produce("t", "k", std::to_string(tag), tag);
+    ASSERT_TRUE(driver.serve_until_settled(std::chrono::seconds(5)))
+        << driver.producer().outstanding() << " outstanding";
+    EXPECT_EQ(driver.sink().acked.size(), 1u);
+    ASSERT_EQ(driver.sink().failures.size(), 20u);
+    for (const auto &[tag, failure] : driver.sink().failures)
+        EXPECT_STREQ(name_of(failure.cls), tag == 1 ? "event" : "retriable") << failure.name;
 }
 
 TEST(KafkaTrouble, WithoutGaplessLaterRecordsOvertake)
