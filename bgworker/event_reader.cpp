@@ -264,7 +264,7 @@ scan_keys(EventTables *tables, WindowKeys *keys, XLogRecPtr *commit_lsn)
 bool
 fetch_event(EventTables *tables, const EventKey *key, EventRow *event)
 {
-    EventTables::Slot &slot = tables->slots[key->locator >> 56];
+    EventTables::Slot &slot = tables->slots[slot_of(key->locator)];
     if (slot.fetch == nullptr)
         return false;
     ItemPointerData place;
@@ -280,12 +280,47 @@ fetch_event(EventTables *tables, const EventKey *key, EventRow *event)
     return event->seq == key->seq;
 }
 
+bool
+find_event(EventTables *tables, int slot_number, int64 xid, int64 seq, EventRow *event)
+{
+    const EventTables::Slot &slot = tables->slots[slot_number];
+    if (slot.index == nullptr)
+        return false;
+    ScanKeyData keys[3];
+    const uint64 transaction = static_cast<uint64>(xid);
+    const int count = set_keys(keys, {slot_number, {transaction, seq}, {transaction, seq}});
+    IndexScanDesc scan = begin_index_scan(slot.table, slot.index, GetActiveSnapshot(), count);
+    index_rescan(scan, keys, count, nullptr, 0);
+    bool found = false;
+    ItemPointer place;
+    while (!found && (place = index_getnext_tid(scan, ForwardScanDirection)) != nullptr)
+    {
+        const EventKey key = {seq, make_locator(slot_number, place)};
+        found = fetch_event(tables, &key, event);
+    }
+    index_endscan(scan);
+    return found;
+}
+
 Locator
 make_locator(int slot, const ItemPointerData *place)
 {
     return static_cast<uint64>(slot) << 56 |
            static_cast<uint64>(ItemPointerGetBlockNumber(place)) << 16 |
            ItemPointerGetOffsetNumber(place);
+}
+
+int
+slot_of(Locator locator)
+{
+    return static_cast<int>(locator >> 56);
+}
+
+std::string_view
+key_of(const EventRow &event)
+{
+    const text *key = event.partition_key != nullptr ? event.partition_key : event.aggregate_id;
+    return {VARDATA_ANY(key), static_cast<size_t>(VARSIZE_ANY_EXHDR(key))};
 }
 
 } // namespace outbox

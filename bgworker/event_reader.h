@@ -4,6 +4,8 @@
 #include "core/xid_snapshot.h"
 #include "core/window_keys.h"
 
+#include <string_view>
+
 #include "../extension/event_table.h"
 
 namespace outbox
@@ -66,7 +68,14 @@ bool scan_keys(EventTables *tables, WindowKeys *keys, XLogRecPtr *commit_lsn);
 // rolled back. Memory goes to the current context.
 bool fetch_event(EventTables *tables, const EventKey *key, EventRow *event);
 
+// Finds the row of an event by its numbers and reads it; false when it is not there.
+bool find_event(EventTables *tables, int slot, int64 xid, int64 seq, EventRow *event);
+
 // Encoding of a row's place: slot, block, offset.
 Locator make_locator(int slot, const ItemPointerData *place);
+int slot_of(Locator locator);
+
+// The Kafka key of an event, in the server's encoding.
+std::string_view key_of(const EventRow &event);
 
 } // namespace outbox

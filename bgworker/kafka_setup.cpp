@@ -14,6 +14,10 @@ namespace outbox
 namespace
 {
 
+// librdkafka's default, and where halving it ends.
+constexpr int kLargestBatch = 1000000;
+constexpr int kSmallestBatch = 1000;
+
 struct CloseFile
 {
     void operator()(std::FILE *file) const noexcept { (void) std::fclose(file); }
@@ -110,13 +114,21 @@ read_properties(const char *directory, const char *file, const char *pairs, Kafk
 }
 
 kafka::Producer *
-create_producer(const KafkaSetup &setup, int wake_fd, kafka::Failure &why)
+create_producer(const KafkaSetup &setup, int oversized_batches, int wake_fd, kafka::Failure &why)
 {
     std::vector<Property> properties;
     // Room for what Kafka adds to a record, so that emit()'s limit is the one that counts.
     if (!names(setup, "message.max.bytes"))
         properties.push_back(
             {"message.max.bytes", std::to_string(setup.max_event_bytes + 64 * 1024)});
+    // A record that Kafka refuses must not be overtaken by those sent after it: at most one request
+    // a broker is under way, and a refusal ends the producer.
+    if (!names(setup, "max.in.flight") && !names(setup, "max.in.flight.requests.per.connection"))
+        properties.push_back({"max.in.flight", "1"});
+    if (oversized_batches > 0 && !names(setup, "batch.size"))
+        properties.push_back(
+            {"batch.size", std::to_string(std::max(
+                               kSmallestBatch, kLargestBatch >> std::min(oversized_batches, 20)))});
     properties.insert(properties.end(), setup.properties.begin(), setup.properties.end());
 
     kafka::Settings settings;
@@ -128,6 +140,7 @@ create_producer(const KafkaSetup &setup, int wake_fd, kafka::Failure &why)
     settings.backoff_max_ms = std::max(setup.backoff_max_ms, setup.backoff_initial_ms);
     settings.max_messages = setup.max_messages;
     settings.max_bytes = setup.max_bytes;
+    settings.gapless = true;
     return kafka::Producer::create(settings, wake_fd, why);
 }
 

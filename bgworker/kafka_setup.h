@@ -31,7 +31,9 @@ struct KafkaSetup
 bool read_properties(const char *directory, const char *file, const char *pairs, KafkaSetup &setup,
                      kafka::Failure &why);
 
-// Returns a producer, or nullptr and the reason. Throws std::bad_alloc.
-kafka::Producer *create_producer(const KafkaSetup &setup, int wake_fd, kafka::Failure &why);
+// Returns a producer, or nullptr and the reason. Its batches are smaller by half for each time that
+// one was too large. Throws std::bad_alloc.
+kafka::Producer *create_producer(const KafkaSetup &setup, int oversized_batches, int wake_fd,
+                                 kafka::Failure &why);
 
 } // namespace outbox

@@ -35,11 +35,23 @@ end_transaction()
     CommitTransactionCommand();
 }
 
+kafka::Failure
+no_topic(const char *problem)
+{
+    kafka::Failure failure;
+    kafka::describe_config(failure, "Correct outbox.topic_template, then outbox.retry() the event.",
+                           "the topic name %s", problem);
+    strlcpy(failure.name, "INVALID_TOPIC", sizeof(failure.name));
+    failure.cls = kafka::FailureClass::event;
+    return failure;
+}
+
 } // namespace
 
 Publisher::Publisher(std::size_t max_events, std::size_t max_bytes)
     : progress_(max_events), keys_(kKeysInMemory, kZoneEntries), max_bytes_(max_bytes)
 {
+    refused_tags_.reserve(max_events);
 }
 
 void
@@ -55,9 +67,10 @@ Publisher::start(const StoredPosition &stored)
 }
 
 void
-Publisher::configure(std::int64_t backoff_initial_ms, std::int64_t backoff_max_ms) noexcept
+Publisher::configure(const FailurePolicy &policy) noexcept
 {
-    backoff_.configure(backoff_initial_ms, backoff_max_ms);
+    policy_ = policy;
+    backoff_.configure(policy.backoff_initial_ms, policy.backoff_max_ms);
 }
 
 void
@@ -66,8 +79,6 @@ Publisher::set_producer(kafka::Producer *producer) noexcept
     producer_.reset(producer);
 }
 
-// The window ends at the transaction's snapshot. `mark` was read before that was taken: then every
-// event is either in the window or counted after the mark, and some may be both, but none neither.
 void
 Publisher::open_window(std::uint64_t mark)
 {
@@ -89,45 +100,115 @@ Publisher::open_window(std::uint64_t mark)
     window_open_ = true;
 }
 
-StepResult
-Publisher::publish(bool look)
+bool
+Publisher::may_read(bool look) const noexcept
 {
-    if (halted_)
-        return StepResult::full;
-    if (!window_open_ && (!look || progress_.windows() >= kMaxWindows))
-        return look ? StepResult::full : StepResult::idle;
-    if (window_open_ && !keys_.need_scan() && !progress_.has_room(0, max_bytes_))
-        return StepResult::full;
+    if (window_open_)
+        return keys_.need_scan() || progress_.has_room(0, max_bytes_);
+    return look && progress_.windows() < kMaxWindows;
+}
 
-    DatabaseSlot *slot = my_slot();
-    const uint64 mark = slot != nullptr ? pg_atomic_read_u64(&slot->emitted) : 0;
+bool
+Publisher::may_redeliver(TimestampTz now) const noexcept
+{
+    return redelivery_.has_work() || !refused_tags_.empty() ||
+           (redelivery_.wants_quiet(now) && outstanding() == 0 && !paused());
+}
+
+OpenResult
+Publisher::begin()
+{
+    if (event_context_ == nullptr)
+        event_context_ =
+            AllocSetContextCreate(TopMemoryContext, "outbox event", ALLOCSET_DEFAULT_SIZES);
     StartTransactionCommand();
     PushActiveSnapshot(GetTransactionSnapshot());
     const OpenResult opened = open_events(&tables_);
     if (opened != OpenResult::opened)
-    {
-        close_events(&tables_);
-        end_transaction();
-        return opened == OpenResult::locked ? StepResult::locked : StepResult::gone;
-    }
-    if (!window_open_)
-        open_window(mark);
-    const bool full = window_open_ && !hand_over_some();
+        end();
+    return opened;
+}
+
+void
+Publisher::end()
+{
     close_events(&tables_);
     end_transaction();
+}
+
+// A window ends at its transaction's snapshot. The mark is read before that is taken: then every
+// event is either in the window or counted after the mark; some may be both, none neither.
+StepResult
+Publisher::publish(bool look)
+{
+    const TimestampTz now = GetCurrentTimestamp();
+    if (halted_)
+        return StepResult::full;
+    const bool read = may_read(look);
+    if (!read && !may_redeliver(now))
+        return window_open_ || look ? StepResult::full : StepResult::idle;
+
+    DatabaseSlot *slot = my_slot();
+    const uint64 mark = slot != nullptr ? pg_atomic_read_u64(&slot->emitted) : 0;
+    const OpenResult opened = begin();
+    if (opened != OpenResult::opened)
+        return opened == OpenResult::locked ? StepResult::locked : StepResult::gone;
+    const bool more = redeliver(now);
+    StepResult result = read ? read_stream(mark, look) : StepResult::full;
+    end();
     if (ShutdownRequestPending)
         return StepResult::idle;
-    if (full)
-        return StepResult::full;
-    if (window_open_ && keys_.next() == nullptr && !keys_.need_scan())
+    return more ? StepResult::busy : result;
+}
+
+// Returns true when there is more to do at once.
+bool
+Publisher::redeliver(TimestampTz now)
+{
+    park_refused_tags();
+    if (!may_redeliver(now))
+        return false;
+    const bool more = redelivery_.step(&tables_, producer_.get(), policy_);
+    if (producer_ && redelivery_.wants_quiet(now) && outstanding() == 0 && !paused())
     {
-        progress_.close_window();
-        window_open_ = false;
-        oldest_waiting_ = 0;
-        // The next look is cheap, and has found the transactions that ended meanwhile.
-        return progress_.behind_prefix() > 0 && look ? StepResult::busy : StepResult::idle;
+        redelivery_.send_due(&tables_, producer_.get(), now);
+        return true;
     }
-    return window_open_ ? StepResult::busy : StepResult::idle;
+    return more;
+}
+
+StepResult
+Publisher::read_stream(std::uint64_t mark, bool look)
+{
+    if (!window_open_ && look)
+        open_window(mark);
+    if (!window_open_)
+        return StepResult::idle;
+    if (!hand_over_some())
+        return StepResult::full;
+    if (keys_.next() != nullptr || keys_.need_scan())
+        return StepResult::busy;
+    // What committed meanwhile has set the latch.
+    progress_.close_window();
+    window_open_ = false;
+    oldest_waiting_ = 0;
+    return StepResult::idle;
+}
+
+// How many events may be handed over now.
+int
+Publisher::group_limit()
+{
+    const TimestampTz now = GetCurrentTimestamp();
+    if (paused() || redelivery_.attempting() || redelivery_.wants_quiet(now))
+        return 0;
+    if (!isolation_.active())
+        return kEventsPerStep;
+    if (progress_.in_flight() > 0)
+        return 0;
+    isolation_.accepted(sent_in_group_);
+    sent_in_group_ = 0;
+    return static_cast<int>(std::min<std::size_t>(isolation_.group(), kEventsPerStep));
 }
 
 // Returns false when there is no room for the next event, or nobody to send it to.
@@ -142,35 +223,39 @@ Publisher::hand_over_some()
     if (XLogNeedsFlush(commit_lsn))
         XLogFlush(commit_lsn);
 
-    if (event_context_ == nullptr)
-        event_context_ =
-            AllocSetContextCreate(TopMemoryContext, "outbox event", ALLOCSET_DEFAULT_SIZES);
     const MemoryContext outer = MemoryContextSwitchTo(event_context_);
     const TimestampTz now = GetCurrentTimestamp();
-    bool room = true;
-    for (int i = 0; i < kEventsPerStep && room; i++)
+    const int limit = group_limit();
+    HandOver result = limit > 0 ? HandOver::done : HandOver::full;
+    for (int i = 0; i < limit && result == HandOver::done; i++)
     {
         const EventKey *key = keys_.next();
         if (key == nullptr)
             break;
-        const HandOver result = hand_over(&tables_, key, now);
-        room = result == HandOver::queued || result == HandOver::dropped;
-        if (room)
+        result = hand_over(key, now);
+        if (result == HandOver::done)
             keys_.drop_next();
         MemoryContextReset(event_context_);
         if (i % 128 == 127 && TimestampDifferenceExceeds(now, GetCurrentTimestamp(), kStepMs))
             break;
     }
     (void) MemoryContextSwitchTo(outer);
-    return room;
+    return result == HandOver::done && !(isolation_.active() && keys_.next() != nullptr);
+}
+
+// The event is neither in flight nor lost: outbox.deliveries has it.
+void
+Publisher::set_aside(const EventRow &event, const EventKey *key) noexcept
+{
+    (void) progress_.acknowledge(progress_.add(event.seq, 0, event.created_at, key->locator));
 }
 
 Publisher::HandOver
-Publisher::hand_over(EventTables *tables, const EventKey *key, TimestampTz now)
+Publisher::hand_over(const EventKey *key, TimestampTz now)
 {
     EventRow event;
-    if (!fetch_event(tables, key, &event))
-        return HandOver::dropped;
+    if (!fetch_event(&tables_, key, &event))
+        return HandOver::done;
     oldest_waiting_ = event.created_at;
     if (!producer_)
         return HandOver::full;
@@ -180,97 +265,48 @@ Publisher::hand_over(EventTables *tables, const EventKey *key, TimestampTz now)
     const char *problem = build_record(event, now, topic, &record);
     if (problem != nullptr)
     {
-        kafka::Failure failure;
-        char text[256];
-        snprintf(text, sizeof(text), "event " INT64_FORMAT ": the topic name %s", event.seq,
-                 problem);
-        kafka::describe_config(failure, "Correct outbox.topic_template.", "%s", text);
-        note_failure(failure, true);
-        return HandOver::halted;
+        if (!progress_.has_room(0, max_bytes_))
+            return HandOver::full;
+        redelivery_.refuse(event, slot_of(key->locator), true, 0, no_topic(problem), policy_);
+        set_aside(event, key);
+        return HandOver::done;
     }
-    const size_t bytes = size_in_flight(record);
-    if (!progress_.has_room(bytes, max_bytes_))
+    if (!progress_.has_room(size_in_flight(record), max_bytes_))
         return HandOver::full;
-    record.tag = progress_.add(event.seq, bytes, event.created_at);
-    kafka::Failure why;
-    switch (producer_->produce(record, why))
+    Lane lane;
+    if (redelivery_.must_wait(record.topic, key_of(event), &lane))
     {
-    case kafka::ProduceResult::queued:
-        return HandOver::queued;
-    case kafka::ProduceResult::queue_full:
-        progress_.remove_last();
-        return HandOver::full;
-    case kafka::ProduceResult::failed:
-        progress_.remove_last();
-        note_failure(why, true);
-        return HandOver::halted;
+        redelivery_.park(event, slot_of(key->locator), record.topic, lane);
+        set_aside(event, key);
+        return HandOver::done;
     }
+    return produce(event, key, &record);
+}
+
+Publisher::HandOver
+Publisher::produce(const EventRow &event, const EventKey *key, kafka::Record *record)
+{
+    record->tag = progress_.add(event.seq, size_in_flight(*record), event.created_at, key->locator);
+    kafka::Failure why;
+    const kafka::ProduceResult result = producer_->produce(*record, why);
+    if (result == kafka::ProduceResult::queued)
+    {
+        sent_in_group_++;
+        return HandOver::done;
+    }
+    progress_.remove_last();
+    if (result == kafka::ProduceResult::queue_full)
+        return HandOver::full;
+    if (why.cls == kafka::FailureClass::event || why.cls == kafka::FailureClass::topic)
+    {
+        // Refused before it was queued: nothing can have overtaken it.
+        redelivery_.refuse(event, slot_of(key->locator), true, 0, why, policy_);
+        set_aside(event, key);
+        return HandOver::done;
+    }
+    note_failure(why);
+    halted_ = true;
     return HandOver::halted;
-}
-
-bool
-Publisher::serve()
-{
-    if (!producer_)
-        return false;
-    constexpr std::size_t kEventsPerServe = 10000;
-    const bool any = producer_->serve(*this, kEventsPerServe) > 0;
-    kafka::Failure why;
-    if (!dead_ && producer_->fatal(why))
-    {
-        dead_ = true;
-        note_failure(why, true);
-    }
-    tell_log();
-    return any;
-}
-
-// A dead producer reports no more: what was in flight is handed over again to a new one.
-void
-Publisher::rewind()
-{
-    call_cpp(
-        [&]
-        {
-            const Position position = progress_.position();
-            progress_.reset(position);
-            read_up_to_ = position.to;
-            keys_.open(position.from, position.to, position.last_seq, kRingSlots);
-            window_open_ = progress_.windows() > 0;
-        });
-    halted_ = false;
-}
-
-// librdkafka tries to reach Kafka at intervals like ours and tells only of the first failure.
-long
-Publisher::watch_attempts(TimestampTz now)
-{
-    if (next_attempt_at_ <= now)
-    {
-        if (progress_.in_flight() > 0)
-            note_failure(last_failure_, false);
-        else if (presume_well_at_ <= now)
-            note_success();
-    }
-    const TimestampTz next = progress_.in_flight() > 0 ? next_attempt_at_ : presume_well_at_;
-    return Max(10L, TimestampDifferenceMilliseconds(now, next));
-}
-
-long
-Publisher::recover(TimestampTz now)
-{
-    if (!halted_)
-        return backing_off() ? watch_attempts(now) : -1;
-    if (!dead_ && outstanding() > 0)
-        return 1000; // its reports wake us
-    const long left = TimestampDifferenceMilliseconds(now, next_attempt_at_);
-    if (left > 0)
-        return left;
-    if (dead_)
-        producer_.reset();
-    dead_ = false;
-    rewind();
-    return 0;
 }
 
 bool

@@ -2,12 +2,14 @@
 #pragma once
 
 #include "core/backoff.h"
+#include "core/isolation.h"
 #include "core/progress.h"
 #include "core/window_keys.h"
 #include "kafka/producer.h"
 
 #include "event_reader.h"
 #include "position_store.h"
+#include "redelivery.h"
 
 #include "../extension/shared_state.h"
 
@@ -34,7 +36,7 @@ public:
     Publisher(std::size_t max_events, std::size_t max_bytes);
 
     void start(const StoredPosition &stored); // throws std::bad_alloc
-    void configure(std::int64_t backoff_initial_ms, std::int64_t backoff_max_ms) noexcept;
+    void configure(const FailurePolicy &policy) noexcept;
 
     // Takes over the producer; null ends publishing.
     void set_producer(kafka::Producer *producer) noexcept;
@@ -47,13 +49,24 @@ public:
     // Hears what Kafka has to say. Returns true when there was something.
     bool serve();
 
-    // Goes back to the acknowledged prefix after a failure, once nothing is outstanding and the
-    // pause is over. Returns how long to wait at most before the next call, in ms; -1: as you like.
+    // After a failure, once nothing is outstanding and the pause is over: sets refused events aside
+    // and goes back to the acknowledged prefix. Returns how long to wait at most before the next
+    // call, in ms; -1: as you like.
     long recover(TimestampTz now);
+
+    // The table outbox.deliveries or outbox.pauses was changed by somebody.
+    void reload_deliveries() noexcept { redelivery_.reload_soon(); }
+    bool paused() const noexcept { return redelivery_.paused(); }
+    // When an event is to be tried again; 0: none is.
+    TimestampTz due_at() const noexcept { return redelivery_.due_at(); }
 
     // Writes the position, in a transaction of its own, when it is due. Returns false when the
     // table's row is gone. Sets *wait_ms to when it will be due, -1: not before something happens.
     bool save_if_due(TimestampTz now, bool at_once, long *wait_ms);
+
+    // How often a batch of several events was too large for its topic; the next producer should
+    // make smaller ones.
+    int oversized_batches() const noexcept { return oversized_batches_; }
 
     // Events published by this process.
     std::uint64_t published() const noexcept { return progress_.acknowledged_prefix(); }
@@ -74,20 +87,32 @@ public:
 private:
     enum class HandOver
     {
-        queued,
-        dropped, // there is no such row
+        done, // handed over, set aside, or there is no such row
         full,
         halted
     };
 
+    bool may_read(bool look) const noexcept;
+    bool may_redeliver(TimestampTz now) const noexcept;
+    OpenResult begin();
+    void end();
     void open_window(std::uint64_t mark);
+    StepResult read_stream(std::uint64_t mark, bool look);
     bool hand_over_some();
-    HandOver hand_over(EventTables *tables, const EventKey *key, TimestampTz now);
-    void note_failure(const kafka::Failure &failure, bool halt) noexcept;
+    int group_limit();
+    HandOver hand_over(const EventKey *key, TimestampTz now);
+    HandOver produce(const EventRow &event, const EventKey *key, kafka::Record *record);
+    void set_aside(const EventRow &event, const EventKey *key) noexcept;
+    bool redeliver(TimestampTz now);
+
+    bool settle_refusals();
+    void park_refused_tags();
+    void park_tag(std::uint64_t tag, const kafka::Failure &failure);
+    void rewind();
+    void note_failure(const kafka::Failure &failure) noexcept;
     void note_success() noexcept;
     long watch_attempts(TimestampTz now);
     void tell_log();
-    void rewind();
 
     Progress progress_;
     WindowKeys keys_;
@@ -101,9 +126,27 @@ private:
     std::uint64_t emitted_mark_ = 0; // the shared count when it was opened
     TimestampTz oldest_waiting_ = 0;
 
+    Redelivery redelivery_;
+    FailurePolicy policy_ = {};
+
+    // Nothing is handed over until recover() has gone back to the acknowledged prefix.
+    bool halted_ = false;
+    bool dead_ = false; // the producer is
+    TimestampTz dead_since_ = 0;
+
+    // Events of the stream that Kafka refused and that are not yet set aside: each for itself, with
+    // their topic; or some among those that were sent together.
+    std::vector<std::uint64_t> refused_tags_;
+    kafka::Failure topic_refusal_;
+    std::size_t suspects_ = 0;
+    std::uint64_t first_suspect_ = 0;
+    std::size_t suspects_reach_ = 0;
+    kafka::Failure refusal_;
+    Isolation isolation_;
+    std::size_t sent_in_group_ = 0;
+    int oversized_batches_ = 0;
+
     Backoff backoff_;
-    bool halted_ = false; // a record failed: nothing is handed over until recover() has gone back
-    bool dead_ = false;   // the producer is
     TimestampTz next_attempt_at_ = 0;
     TimestampTz presume_well_at_ = 0;
     kafka::Failure trouble_; // the last news that was more telling than "all brokers are down"
@@ -114,6 +157,7 @@ private:
     std::uint32_t failures_before_recovery_ = 0;
 
     std::int64_t published_before_ = 0; // by earlier relays
+    std::uint64_t redelivered_ = 0;
     TimestampTz last_published_at_ = 0;
     Position saved_;
     TimestampTz saved_at_ = 0;

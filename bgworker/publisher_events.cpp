@@ -17,25 +17,60 @@ namespace
 
 constexpr const char *kAllBrokersDown = "_ALL_BROKERS_DOWN";
 
+// Dropped together with a producer that has to go: a consequence, and no failure of its own.
+bool
+is_purge(const kafka::Failure &failure)
+{
+    return strcmp(failure.name, "_PURGE_QUEUE") == 0 ||
+           strcmp(failure.name, "_PURGE_INFLIGHT") == 0 || strcmp(failure.name, "_FATAL") == 0;
+}
+
 } // namespace
 
 void
 Publisher::delivered(std::uint64_t tag) noexcept
 {
-    if (!progress_.acknowledge(tag))
+    if ((tag & kRedeliveryTag) != 0)
+    {
+        redelivery_.delivered(tag);
+        redelivered_++;
+    }
+    else if (!progress_.acknowledge(tag))
         return; // of the time before a rewind
     last_published_at_ = GetCurrentTimestamp();
     if (backing_off() && !halted_)
         note_success();
 }
 
-// Whatever the reason, nothing behind the failed event may count as published, and nothing more is
-// handed over until it has been tried again.
+// Whatever the reason, the event does not count as published: its tag stays unacknowledged until it
+// is set aside or handed over again.
 void
-Publisher::failed(std::uint64_t, const kafka::Failure &failure) noexcept
+Publisher::failed(std::uint64_t tag, const kafka::Failure &failure) noexcept
 {
-    if (!halted_)
-        note_failure(failure, true);
+    Progress::InFlight flight;
+    if ((tag & kRedeliveryTag) != 0)
+        redelivery_.failed(tag, failure);
+    else if (progress_.find(tag, flight))
+    {
+        if (failure.cls == kafka::FailureClass::topic)
+        {
+            refused_tags_.push_back(tag); // reserved: never more than are in flight
+            topic_refusal_ = failure;
+            return;
+        }
+        if (failure.cls == kafka::FailureClass::event)
+        {
+            if (suspects_++ == 0)
+            {
+                first_suspect_ = tag;
+                refusal_ = failure;
+            }
+            suspects_reach_ = flight.distance;
+        }
+        else if (!halted_ && !is_purge(failure))
+            note_failure(failure);
+    }
+    halted_ = true;
 }
 
 void
@@ -47,7 +82,7 @@ Publisher::trouble(const kafka::Failure &failure) noexcept
         return;
     }
     // The text of what happened to a connection tells more than the sum.
-    note_failure(trouble_.name[0] != '\0' ? trouble_ : failure, false);
+    note_failure(trouble_.name[0] != '\0' ? trouble_ : failure);
 }
 
 void
@@ -64,7 +99,7 @@ Publisher::log(int level, const char *facility, const char *text) noexcept
 }
 
 void
-Publisher::note_failure(const kafka::Failure &failure, bool halt) noexcept
+Publisher::note_failure(const kafka::Failure &failure) noexcept
 {
     const TimestampTz now = GetCurrentTimestamp();
     const int64 wait = backoff_.fail(pg_prng_uint64(&pg_global_prng_state));
@@ -73,7 +108,6 @@ Publisher::note_failure(const kafka::Failure &failure, bool halt) noexcept
     next_attempt_at_ = TimestampTzPlusMilliseconds(now, wait);
     // librdkafka's own jitter may make it wait half as long again.
     presume_well_at_ = TimestampTzPlusMilliseconds(now, wait * 3 + 1000);
-    halted_ = halted_ || halt;
     if (backoff_.failures() == 1)
         failure_untold_ = true;
 }

@@ -81,7 +81,9 @@ show()
     if (relay.publisher != nullptr)
         relay.publisher->fill_report(&report);
     report.state = relay.state;
-    if (report.state == RelayState::running && relay.publisher->backing_off())
+    if (report.state == RelayState::running && relay.publisher->paused())
+        report.state = RelayState::paused;
+    else if (report.state == RelayState::running && relay.publisher->backing_off())
         report.state = RelayState::backing_off;
     strlcpy(report.config_error, relay.config_error, sizeof(report.config_error));
     SpinLockAcquire(&relay.slot->mutex);
@@ -179,15 +181,23 @@ kafka::Producer *
 try_create_producer(const KafkaSetup *setup, kafka::Failure *why)
 {
     kafka::Producer *producer = nullptr;
-    call_cpp([&] { producer = create_producer(*setup, relay.wake_fd, *why); });
+    const int oversized = relay.publisher->oversized_batches();
+    call_cpp([&] { producer = create_producer(*setup, oversized, relay.wake_fd, *why); });
     return producer;
+}
+
+void
+configure_publisher()
+{
+    relay.publisher->configure({settings.max_attempts, settings.on_failure == kBlock,
+                                settings.backoff_initial_ms, settings.backoff_max_ms});
 }
 
 // Makes a producer from the current settings, or says why there is none.
 void
 connect_kafka()
 {
-    relay.publisher->configure(settings.backoff_initial_ms, settings.backoff_max_ms);
+    configure_publisher();
     StartTransactionCommand();
     kafka::Failure why;
     const bool usable = read_setup(relay.setup, &why);
@@ -223,7 +233,7 @@ reload()
     PopActiveSnapshot();
     CommitTransactionCommand();
 
-    relay.publisher->configure(settings.backoff_initial_ms, settings.backoff_max_ms);
+    configure_publisher();
     const bool same = usable && setup == *relay.setup;
     if (same && !changed_there && relay.config_error[0] == '\0')
     {
@@ -285,6 +295,8 @@ long
 run_round()
 {
     Publisher &publisher = *relay.publisher;
+    if (pg_atomic_exchange_u32(&relay.slot->deliveries_changed, 0) != 0)
+        publisher.reload_deliveries();
     (void) publisher.serve();
     const TimestampTz now = GetCurrentTimestamp();
     long wait_ms = publisher.recover(now);
@@ -308,6 +320,8 @@ run_round()
     case StepResult::gone:
         exit_as(RelayExit::no_extension);
     }
+    if (publisher.due_at() != 0 && !publisher.paused())
+        wait_ms = sooner(wait_ms, TimestampDifferenceMilliseconds(now, publisher.due_at()));
     long save_ms;
     if (!publisher.save_if_due(now, false, &save_ms))
         exit_as(RelayExit::restart);

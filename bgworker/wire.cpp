@@ -201,8 +201,7 @@ build_record(const EventRow &event, TimestampTz now, char *topic_buffer, kafka::
     if (topic.error != nullptr)
         return topic.error;
     record->topic = {topic_buffer, topic.length};
-    record->key =
-        utf8(view(event.partition_key != nullptr ? event.partition_key : event.aggregate_id));
+    record->key = utf8(key_of(event));
     set_value(event, record);
     set_headers(event, record);
     record->timestamp_ms = record_time_ms(event.created_at, now);

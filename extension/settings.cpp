@@ -103,9 +103,21 @@ define_kafka_settings()
                                PGC_SUSET, 0, check_topic_template, assign_topic_template, nullptr);
 }
 
+const config_enum_entry kOnFailureNames[] = {
+    {"block", kBlock, false}, {"skip", kSkip, false}, {nullptr, 0, false}};
+
 void
 define_relay_settings()
 {
+    DefineCustomIntVariable(
+        "outbox.max_attempts", "Attempts after which an event that Kafka refuses has FAILED.",
+        "Attempts that fail because Kafka cannot be reached, or takes nothing for a whole topic, "
+        "do not count.",
+        &settings.max_attempts, 10, 1, 1000, PGC_SUSET, 0, nullptr, nullptr, nullptr);
+    DefineCustomEnumVariable(
+        "outbox.on_failure", "What happens to later events of a key when Kafka refuses one.",
+        "block: they wait, in order, until it is retried or discarded; skip: they flow.",
+        &settings.on_failure, kBlock, kOnFailureNames, PGC_SUSET, 0, nullptr, nullptr, nullptr);
     DefineCustomIntVariable("outbox.backoff_initial",
                             "Wait before the first retry when Kafka cannot be reached.",
                             "Doubles with each failure, with jitter, up to outbox.backoff_max.",

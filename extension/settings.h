@@ -6,6 +6,12 @@
 namespace outbox
 {
 
+enum OnFailure : int
+{
+    kBlock, // later events of the same topic and key wait
+    kSkip   // they flow
+};
+
 // Plain variables that PostgreSQL's GUC machinery writes; strings are never null after
 // define_settings().
 struct Settings
@@ -18,6 +24,8 @@ struct Settings
     int backoff_max_ms;
     int max_in_flight;
     int max_in_flight_kb;
+    int max_attempts;
+    int on_failure; // OnFailure
     int max_event_bytes;
     bool serialize_keys;
 };

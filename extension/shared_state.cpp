@@ -36,6 +36,7 @@ initialize(SharedState *fresh)
         pg_atomic_init_u32(&slot.relay_pid, 0);
         pg_atomic_init_u32(&slot.relay_exit, 0);
         pg_atomic_init_u32(&slot.look_again, 0);
+        pg_atomic_init_u32(&slot.deliveries_changed, 0);
         pg_atomic_init_u32(&slot.held_by, 0);
         pg_atomic_init_u64(&slot.emitted, 0);
         ConditionVariableInit(&slot.position_written);
@@ -83,6 +84,8 @@ relay_state_name(RelayState relay_state)
         return "config_error";
     case RelayState::running:
         return "running";
+    case RelayState::paused:
+        return "paused";
     case RelayState::backing_off:
         return "backing_off";
     case RelayState::waiting_lock:
@@ -137,6 +140,7 @@ take_slot(Oid database)
             pg_atomic_write_u32(&slot->relay_pid, 0);
             pg_atomic_write_u32(&slot->relay_exit, 0);
             pg_atomic_write_u32(&slot->look_again, 0);
+            pg_atomic_write_u32(&slot->deliveries_changed, 0);
             pg_atomic_write_u32(&slot->held_by, 0);
             pg_atomic_write_u64(&slot->emitted, 0);
             SpinLockAcquire(&slot->mutex);

@@ -10,9 +10,6 @@ namespace outbox
 
 constexpr int kMaxDatabases = 128;
 
-// Changes with the layout below, so that a relay library newer than the preloaded one steps back.
-constexpr uint32 kSharedLayout = 1;
-
 enum class RelayState : uint32
 {
     absent,         // nobody works on this database
@@ -21,6 +18,7 @@ enum class RelayState : uint32
     not_configured, // outbox.bootstrap_servers is empty
     config_error,   // no usable configuration yet
     running,        // publishing, or waiting for something to publish
+    paused,         // by outbox.pause()
     backing_off,    // Kafka does not take events; tries again at next_attempt_at
     waiting_lock,   // somebody holds an exclusive lock on one of its tables
     stopped         // needs a person: see last_error
@@ -69,6 +67,9 @@ struct DatabaseSlot
     // Set by backends, cleared by the launcher: look whether this database wants a relay.
     pg_atomic_uint32 look_again;
 
+    // Set by backends, cleared by the relay: outbox.deliveries or outbox.pauses has changed.
+    pg_atomic_uint32 deliveries_changed;
+
     // Pid of a backend that needs the database for itself (DROP DATABASE and the like); 0: nobody.
     pg_atomic_uint32 held_by;
 
@@ -84,7 +85,7 @@ struct DatabaseSlot
 
 struct SharedState
 {
-    uint32 layout;
+    uint64 layout;                  // kSharedLayout of the library that was preloaded
     LWLock *lock;                   // guards taking and freeing of slots
     pg_atomic_uint32 launcher_proc; // as relay_proc
 
@@ -93,6 +94,10 @@ struct SharedState
 
     DatabaseSlot slots[kMaxDatabases];
 };
+
+// To be raised when a field changes its meaning. The size stands for most changes, so that a relay
+// library that was installed over a running server steps back instead of reading another layout.
+constexpr uint64 kSharedLayout = (static_cast<uint64>(1) << 32) | sizeof(SharedState);
 
 // Null when the library was not preloaded.
 OUTBOX_FOR_RELAY SharedState *shared_state();

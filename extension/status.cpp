@@ -221,6 +221,7 @@ extern "C"
     OUTBOX_FUNCTION(outbox_system_identifier);
     OUTBOX_FUNCTION(outbox_wait_published);
     OUTBOX_FUNCTION(outbox_request_relay);
+    OUTBOX_FUNCTION(outbox_notify_relay);
 
     Datum outbox_relay_state(PG_FUNCTION_ARGS)
     {
@@ -282,6 +283,13 @@ extern "C"
             DirectFunctionCall2(timestamptz_pl_interval, TimestampTzGetDatum(GetCurrentTimestamp()),
                                 PG_GETARG_DATUM(1)));
         PG_RETURN_BOOL(outbox::wait_published(PG_GETARG_DATUM(0), deadline));
+    }
+
+    Datum outbox_notify_relay(PG_FUNCTION_ARGS)
+    {
+        (void) fcinfo;
+        outbox::notify_relay_at_commit();
+        PG_RETURN_VOID();
     }
 
     Datum outbox_request_relay(PG_FUNCTION_ARGS)

@@ -39,6 +39,7 @@ struct Ledger
     HTAB *id_set;
 
     bool relay_requested;
+    bool deliveries_changed;
 };
 
 Ledger ledger;
@@ -157,7 +158,7 @@ void
 announce_commit()
 {
     const uint64 events = events_so_far();
-    if (events == 0 && !ledger.relay_requested)
+    if (events == 0 && !ledger.relay_requested && !ledger.deliveries_changed)
         return;
     if (shared_state() == nullptr)
         return;
@@ -165,6 +166,11 @@ announce_commit()
     if (events > 0 && slot != nullptr)
     {
         pg_atomic_fetch_add_u64(&slot->emitted, static_cast<int64>(events));
+        wake_relay(slot);
+    }
+    if (ledger.deliveries_changed && slot != nullptr)
+    {
+        pg_atomic_write_u32(&slot->deliveries_changed, 1);
         wake_relay(slot);
     }
     if (ledger.relay_requested)
@@ -225,6 +231,12 @@ bool
 transaction_has_emitted()
 {
     return ledger.count_used > 0;
+}
+
+void
+notify_relay_at_commit()
+{
+    ledger.deliveries_changed = true;
 }
 
 void

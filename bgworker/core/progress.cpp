@@ -55,11 +55,12 @@ Progress::has_room(std::size_t bytes, std::size_t max_bytes) const noexcept
 }
 
 std::uint64_t
-Progress::add(std::int64_t seq, std::size_t bytes, std::int64_t created_at) noexcept
+Progress::add(std::int64_t seq, std::size_t bytes, std::int64_t created_at,
+              std::uint64_t locator) noexcept
 {
     assert(behind_prefix() < ring_.size());
     assert(!windows_.empty() && !windows_.back().closed);
-    at(tail_) = {seq, created_at, static_cast<std::uint32_t>(bytes), false};
+    at(tail_) = {seq, created_at, locator, static_cast<std::uint32_t>(bytes), false};
     in_flight_++;
     bytes_ += bytes;
     return tail_++;
@@ -72,6 +73,15 @@ Progress::remove_last() noexcept
     tail_--;
     in_flight_--;
     bytes_ -= at(tail_).bytes;
+}
+
+bool
+Progress::find(std::uint64_t tag, InFlight &event) const noexcept
+{
+    if (tag < head_ || tag >= tail_ || at(tag).acknowledged)
+        return false;
+    event = {at(tag).seq, at(tag).locator, static_cast<std::size_t>(tag - head_) + 1};
+    return true;
 }
 
 bool

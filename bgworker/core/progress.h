@@ -47,8 +47,20 @@ public:
     // Whether an event of this size may be handed over: neither bound is passed, or it is alone.
     bool has_room(std::size_t bytes, std::size_t max_bytes) const noexcept;
 
-    // Notes an event that goes to Kafka next, and returns its tag. Needs has_room().
-    std::uint64_t add(std::int64_t seq, std::size_t bytes, std::int64_t created_at) noexcept;
+    // Notes an event that goes to Kafka next, and returns its tag. Needs has_room(). The locator is
+    // the caller's, for find().
+    std::uint64_t add(std::int64_t seq, std::size_t bytes, std::int64_t created_at,
+                      std::uint64_t locator = 0) noexcept;
+
+    struct InFlight
+    {
+        std::int64_t seq;
+        std::uint64_t locator;
+        std::size_t distance; // events behind the prefix up to this one, itself included
+    };
+
+    // Returns false for a tag that is not in flight.
+    bool find(std::uint64_t tag, InFlight &event) const noexcept;
 
     // Takes back the event that add() noted last: it was not handed over after all.
     void remove_last() noexcept;
@@ -80,6 +92,7 @@ private:
     {
         std::int64_t seq;
         std::int64_t created_at;
+        std::uint64_t locator;
         std::uint32_t bytes;
         bool acknowledged;
     };

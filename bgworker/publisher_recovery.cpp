@@ -1,0 +1,145 @@
+// What the publisher does after a failure: sets refused events aside, goes back to the acknowledged
+// prefix, makes room for a new producer.
+
+#include "publisher.h"
+
+#include "guard.h"
+
+#include "../extension/shared_state.h"
+
+namespace outbox
+{
+
+namespace
+{
+
+// A dead producer reports what it gave up; longer than this nobody waits for it.
+constexpr long kLastReportsMs = 2000;
+
+} // namespace
+
+bool
+Publisher::serve()
+{
+    if (!producer_)
+        return false;
+    constexpr std::size_t kEventsPerServe = 10000;
+    const bool any = producer_->serve(*this, kEventsPerServe) > 0;
+    kafka::Failure why;
+    if (!dead_ && producer_->fatal(why))
+    {
+        dead_ = true;
+        dead_since_ = GetCurrentTimestamp();
+        halted_ = true;
+        // A refused record kills the producer on purpose: nothing may overtake it.
+        if (strcmp(why.name, "_GAPLESS_GUARANTEE") != 0)
+            note_failure(why);
+    }
+    tell_log();
+    return any;
+}
+
+// Fetches the event again and sets it aside.
+void
+Publisher::park_tag(std::uint64_t tag, const kafka::Failure &failure)
+{
+    Progress::InFlight flight;
+    if (!progress_.find(tag, flight))
+        return;
+    const EventKey key = {flight.seq, flight.locator};
+    EventRow event;
+    if (fetch_event(&tables_, &key, &event))
+        redelivery_.refuse(event, slot_of(flight.locator), true, 0, failure, policy_);
+    (void) progress_.acknowledge(tag);
+}
+
+void
+Publisher::park_refused_tags()
+{
+    if (refused_tags_.empty())
+        return;
+    const MemoryContext outer = MemoryContextSwitchTo(event_context_);
+    for (const std::uint64_t tag : refused_tags_)
+    {
+        park_tag(tag, topic_refusal_);
+        MemoryContextReset(event_context_);
+    }
+    (void) MemoryContextSwitchTo(outer);
+    refused_tags_.clear();
+}
+
+// Returns false when a table is locked: try again later.
+bool
+Publisher::settle_refusals()
+{
+    if (refused_tags_.empty() && suspects_ == 0)
+        return true;
+    if (begin() != OpenResult::opened)
+        return false;
+    park_refused_tags();
+    // A topic may take less in one batch than librdkafka sends.
+    if (suspects_ > 1 && strcmp(refusal_.name, "MSG_SIZE_TOO_LARGE") == 0)
+        oversized_batches_++;
+    if (suspects_ > 0 && isolation_.refused(suspects_, suspects_reach_))
+        park_tag(first_suspect_, refusal_);
+    end();
+    suspects_ = 0;
+    suspects_reach_ = 0;
+    sent_in_group_ = 0;
+    return true;
+}
+
+// Everything behind the acknowledged prefix is read and handed over again.
+void
+Publisher::rewind()
+{
+    call_cpp(
+        [&]
+        {
+            const Position position = progress_.position();
+            progress_.reset(position);
+            read_up_to_ = position.to;
+            keys_.open(position.from, position.to, position.last_seq, kRingSlots);
+            window_open_ = progress_.windows() > 0;
+        });
+    redelivery_.forget_in_flight();
+    halted_ = false;
+}
+
+// librdkafka tries to reach Kafka at intervals like ours and tells only of the first failure.
+long
+Publisher::watch_attempts(TimestampTz now)
+{
+    if (next_attempt_at_ <= now)
+    {
+        if (outstanding() > 0)
+            note_failure(last_failure_);
+        else if (presume_well_at_ <= now)
+            note_success();
+    }
+    const TimestampTz next = outstanding() > 0 ? next_attempt_at_ : presume_well_at_;
+    return Max(10L, TimestampDifferenceMilliseconds(now, next));
+}
+
+long
+Publisher::recover(TimestampTz now)
+{
+    if (!halted_)
+        return backing_off() ? watch_attempts(now) : -1;
+    if (outstanding() > 0 &&
+        !(dead_ && TimestampDifferenceExceeds(dead_since_, now, kLastReportsMs)))
+        return 1000; // its reports wake us
+    const long left = TimestampDifferenceMilliseconds(now, next_attempt_at_);
+    if (backing_off() && left > 0)
+        return left;
+    constexpr long kLockedMs = 100;
+    if (!settle_refusals())
+        return kLockedMs;
+    if (dead_)
+        producer_.reset();
+    dead_ = false;
+    rewind();
+    return 0;
+}
+
+} // namespace outbox

@@ -1,0 +1,343 @@
+#include "core/backoff.h"
+
+#include "redelivery.h"
+#include "wire.h"
+
+#include "guard.h"
+
+extern "C"
+{
+#include "common/pg_prng.h"
+}
+
+namespace outbox
+{
+
+namespace
+{
+
+// A waiting event may be behind its key and behind its whole topic: the lane that it is not in.
+Lane
+other_lane_of(const DeliveryRow &row, EventTables *tables)
+{
+    EventRow event;
+    char topic[kTopicBuffer];
+    kafka::Record record;
+    if (!find_event(tables, row.slot, row.xid, row.seq, &event) ||
+        build_record(event, GetCurrentTimestamp(), topic, &record) != nullptr)
+        return row.lane;
+    const Lane whole = topic_lane(record.topic);
+    return row.lane == whole ? key_lane(record.topic, key_of(event)) : whole;
+}
+
+// One line for an event that is given up, and one when a whole topic begins to be refused.
+void
+tell_refusal(const ParkedEvent &event, const kafka::Failure &failure, bool given_up, bool blocking)
+{
+    const char *topic = pnstrdup(event.topic.data(), event.topic.size());
+    if (!given_up)
+        ereport(WARNING, (errmsg("outbox: Kafka takes no events for topic \"%s\": %s: %s", topic,
+                                 failure.name, failure.text),
+                          errdetail("Its events wait and are tried again; other topics go on.")));
+    else
+        ereport(
+            WARNING,
+            (errmsg("outbox: event %s for topic \"%s\" has failed: %s: %s",
+                    DatumGetCString(DirectFunctionCall1(uuid_out, UUIDPGetDatum(event.event_id))),
+                    topic, failure.name, failure.text),
+             blocking ? errdetail("Later events of its key wait behind it.") : 0,
+             errhint("See outbox.dead_letters; settle it with outbox.retry() or "
+                     "outbox.discard().")));
+}
+
+} // namespace
+
+TimestampTz
+next_attempt_after(int attempts, const FailurePolicy &policy)
+{
+    Backoff backoff;
+    backoff.configure(policy.backoff_initial_ms, policy.backoff_max_ms);
+    int64 wait = 0;
+    for (int i = 0; i < Min(attempts, 64); i++)
+        wait = backoff.fail(pg_prng_uint64(&pg_global_prng_state));
+    return TimestampTzPlusMilliseconds(GetCurrentTimestamp(), wait);
+}
+
+Redelivery::Redelivery()
+{
+    sent_.reserve(kMaxInFlight);
+    delivered_.reserve(kMaxInFlight);
+}
+
+// A lane stays known until its line is empty; what changes here is whether something blocks it.
+void
+Redelivery::load()
+{
+    scratch_.clear();
+    blocked_lanes(&scratch_);
+    call_cpp(
+        [&]
+        {
+            std::vector<Lane> known;
+            for (const auto &lane : lanes_.all())
+                known.push_back(lane.first);
+            for (const Lane lane : known)
+                if (lanes_.state(lane) == Lanes::State::blocked)
+                    lanes_.release(lane);
+            for (const Lane lane : scratch_)
+                lanes_.block(lane);
+        });
+    if (first_load_)
+    {
+        scratch_.clear();
+        waiting_lanes(&scratch_);
+        call_cpp(
+            [&]
+            {
+                for (const Lane lane : scratch_)
+                    if (lanes_.state(lane) == Lanes::State::clear)
+                        lanes_.release(lane);
+            });
+        first_load_ = false;
+    }
+    due_at_ = next_due_at();
+    paused_ = is_paused();
+    reload_ = false;
+}
+
+bool
+Redelivery::must_wait(std::string_view topic, std::string_view key, Lane *lane) const noexcept
+{
+    if (lanes_.size() == 0)
+        return false;
+    *lane = topic_lane(topic);
+    if (lanes_.state(*lane) != Lanes::State::clear)
+        return true;
+    *lane = key_lane(topic, key);
+    return lanes_.state(*lane) != Lanes::State::clear;
+}
+
+bool
+Redelivery::wants_quiet(TimestampTz now) const noexcept
+{
+    return due_at_ != 0 && due_at_ <= now && !reload_;
+}
+
+bool
+Redelivery::has_work() const noexcept
+{
+    return reload_ || refused_ || !delivered_.empty() ||
+           (lanes_.releasing() > 0 && has_room() && !attempting_ && !paused_);
+}
+
+// Events in flight have tags in the order of sending; finished ones leave from the front.
+void
+Redelivery::delivered(std::uint64_t tag) noexcept
+{
+    const std::uint64_t index = tag - first_tag_;
+    if (index >= sent_.size() || sent_[index].done)
+        return;
+    sent_[index].done = true;
+    delivered_.push_back(sent_[index].row.seq); // reserved: never more than are in flight
+    if (!sent_[index].row.waiting)
+        attempting_ = false;
+}
+
+void
+Redelivery::failed(std::uint64_t tag, const kafka::Failure &failure) noexcept
+{
+    const std::uint64_t index = tag - first_tag_;
+    if (index >= sent_.size() || sent_[index].done)
+        return;
+    const bool own_fault =
+        failure.cls == kafka::FailureClass::event || failure.cls == kafka::FailureClass::topic;
+    // Of several that were refused together the first is only a suspect: fewer go out next time.
+    if (own_fault && !refused_)
+    {
+        if (sent_.size() == 1)
+        {
+            refused_ = true;
+            refused_row_ = sent_[index].row;
+            refusal_ = failure;
+        }
+        limit_ = std::max<std::size_t>(sent_.size() / 2, 1);
+    }
+}
+
+void
+Redelivery::forget_in_flight() noexcept
+{
+    first_tag_ += sent_.size();
+    sent_.clear();
+    sent_up_to_.clear();
+    attempting_ = false;
+    reload_ = true;
+}
+
+void
+Redelivery::note_refusal(const DeliveryRow &row, EventTables *tables, const kafka::Failure &failure,
+                         const FailurePolicy &policy)
+{
+    EventRow event;
+    if (find_event(tables, row.slot, row.xid, row.seq, &event))
+        refuse(event, row.slot, false, row.attempts, failure, policy);
+    reload_ = true;
+}
+
+void
+Redelivery::refuse(const EventRow &event, int slot, bool from_stream, int attempts_before,
+                   const kafka::Failure &failure, const FailurePolicy &policy)
+{
+    char topic[kTopicBuffer];
+    kafka::Record record;
+    if (build_record(event, GetCurrentTimestamp(), topic, &record) != nullptr)
+        record.topic = "?";
+    // A topic that is refused as a whole is retried for ever: its events are not at fault.
+    const bool whole_topic = failure.cls == kafka::FailureClass::topic;
+    const Lane lane =
+        whole_topic ? topic_lane(record.topic) : key_lane(record.topic, key_of(event));
+    const bool blocking = whole_topic || policy.block;
+    Lane behind = lane;
+    const bool waits = from_stream && must_wait(record.topic, key_of(event), &behind);
+    const ParkedEvent parked = {event.seq, event.xid,    slot,         event.id,
+                                behind,    record.topic, key_of(event)};
+    if (waits)
+    {
+        park_waiting(parked);
+        return;
+    }
+    const bool given_up =
+        park_refused(parked, failure, blocking, next_attempt_after(attempts_before + 1, policy),
+                     whole_topic ? 0 : policy.max_attempts);
+    if (given_up || (whole_topic && attempts_before == 0))
+        tell_refusal(parked, failure, given_up, blocking);
+    if (blocking)
+        call_cpp([&] { lanes_.block(lane); });
+    reload_ = true;
+}
+
+void
+Redelivery::park(const EventRow &event, int slot, std::string_view topic, Lane lane)
+{
+    park_waiting({event.seq, event.xid, slot, event.id, lane, topic, key_of(event)});
+}
+
+void
+Redelivery::note_results(EventTables *tables, const FailurePolicy &policy)
+{
+    if (!delivered_.empty())
+    {
+        remove_delivered(delivered_);
+        delivered_.clear();
+        reload_ = true;
+    }
+    size_t done = 0;
+    while (done < sent_.size() && sent_[done].done)
+        done++;
+    first_tag_ += done;
+    sent_.erase(sent_.begin(), sent_.begin() + static_cast<std::ptrdiff_t>(done));
+    if (sent_.empty() && done > 0)
+        limit_ = std::min(kMaxInFlight, limit_ * 2);
+    if (refused_)
+    {
+        refused_ = false;
+        note_refusal(refused_row_, tables, refusal_, policy);
+    }
+}
+
+// Hands one event over; false when there is no room for it.
+bool
+Redelivery::send(const DeliveryRow &row, EventTables *tables, kafka::Producer *producer)
+{
+    EventRow event;
+    if (!find_event(tables, row.slot, row.xid, row.seq, &event))
+    {
+        // Gone with its slot, by somebody's hand: nothing is left to publish.
+        delivered_.push_back(row.seq);
+        return true;
+    }
+    char topic[kTopicBuffer];
+    kafka::Record record;
+    kafka::Failure why;
+    const char *problem = build_record(event, GetCurrentTimestamp(), topic, &record);
+    if (problem != nullptr)
+        kafka::describe_config(why, "Correct outbox.topic_template.", "the topic name %s", problem);
+    record.tag = first_tag_ + sent_.size();
+    const kafka::ProduceResult result =
+        problem != nullptr ? kafka::ProduceResult::failed : producer->produce(record, why);
+    if (result == kafka::ProduceResult::queue_full)
+        return false;
+    sent_.push_back({row, false}); // reserved
+    if (result == kafka::ProduceResult::failed)
+    {
+        sent_.back().done = true;
+        refused_ = true;
+        refused_row_ = row;
+        refusal_ = why;
+    }
+    return result == kafka::ProduceResult::queued;
+}
+
+// Hands over what waits in a lane, in order; clears the lane once nothing waits. Returns true when
+// there may be more to hand over.
+bool
+Redelivery::release(Lane lane, EventTables *tables, kafka::Producer *producer)
+{
+    const auto cursor = sent_up_to_.find(lane);
+    const int64 after = cursor == sent_up_to_.end() ? PG_INT64_MIN : cursor->second;
+    const int room = static_cast<int>(limit_ - sent_.size());
+    DeliveryRow *rows = static_cast<DeliveryRow *>(palloc(sizeof(DeliveryRow) * room));
+    const int count = waiting_of_lane(lane, after, rows, room);
+    if (count == 0)
+    {
+        // In flight they keep their order before anything newer.
+        sent_up_to_.erase(lane);
+        lanes_.clear(lane);
+        return false;
+    }
+    for (int i = 0; i < count; i++)
+    {
+        const Lane other = other_lane_of(rows[i], tables);
+        if (other != rows[i].lane && lanes_.state(other) == Lanes::State::blocked)
+            move_to_lane(rows[i].seq, other);
+        else if (!send(rows[i], tables, producer))
+            break;
+        call_cpp([&] { sent_up_to_[lane] = rows[i].seq; });
+    }
+    return has_room();
+}
+
+bool
+Redelivery::step(EventTables *tables, kafka::Producer *producer, const FailurePolicy &policy)
+{
+    note_results(tables, policy);
+    if (reload_)
+        load();
+    if (attempting_ || paused_ || producer == nullptr)
+        return false;
+    scratch_.clear();
+    call_cpp(
+        [&]
+        {
+            for (const auto &lane : lanes_.all())
+                if (lane.second == Lanes::State::releasing)
+                    scratch_.push_back(lane.first);
+        });
+    bool more = false;
+    for (const Lane lane : scratch_)
+        if (has_room() && !refused_)
+            more = release(lane, tables, producer) || more;
+    return more || refused_;
+}
+
+void
+Redelivery::send_due(EventTables *tables, kafka::Producer *producer, TimestampTz now)
+{
+    DeliveryRow row;
+    reload_ = true;
+    if (!sent_.empty() || !next_due(now, &row))
+        return;
+    attempting_ = send(row, tables, producer);
+}
+
+} // namespace outbox

@@ -1,0 +1,111 @@
+// Events that Kafka refused, and the lines behind them: what is tried again when, and what follows.
+#pragma once
+
+#include "core/lanes.h"
+#include "kafka/producer.h"
+
+#include "event_reader.h"
+
+#include "delivery_store.h"
+
+#include <vector>
+
+namespace outbox
+{
+
+// Events from outbox.deliveries are in flight under tags of their own.
+constexpr std::uint64_t kRedeliveryTag = static_cast<std::uint64_t>(1) << 63;
+
+struct FailurePolicy
+{
+    int max_attempts;
+    bool block;
+    int64 backoff_initial_ms;
+    int64 backoff_max_ms;
+};
+
+// What may be sent besides the stream of new events. Lives as long as the process; its methods run
+// in a transaction with an active snapshot unless said otherwise.
+class Redelivery
+{
+public:
+    Redelivery(); // throws std::bad_alloc
+
+    // Reads the table, at first and after an operator or the relay changed it.
+    void load();
+    void reload_soon() noexcept { reload_ = true; }
+
+    // The lane in which an event of this topic and key has to wait, if there is one. No
+    // transaction.
+    bool must_wait(std::string_view topic, std::string_view key, Lane *lane) const noexcept;
+    bool is_empty() const noexcept { return lanes_.size() == 0; }
+
+    // Whether an event is due that must be tried alone: nothing new may be handed over, and
+    // send_due() is to be called once nothing else is outstanding. No transaction.
+    bool wants_quiet(TimestampTz now) const noexcept;
+    // While a single event is tried, nothing else goes out. No transaction.
+    bool attempting() const noexcept { return attempting_; }
+
+    // Notes what has come back, releases lanes, hands waiting events over. Returns true when there
+    // is more to do at once.
+    bool step(EventTables *tables, kafka::Producer *producer, const FailurePolicy &policy);
+    void send_due(EventTables *tables, kafka::Producer *producer, TimestampTz now);
+
+    // Sets a refused event aside. One that comes from the stream of new events joins the line when
+    // its topic or key has one; others are the head of theirs.
+    void refuse(const EventRow &event, int slot, bool from_stream, int attempts_before,
+                const kafka::Failure &failure, const FailurePolicy &policy);
+    // Sets an event of the stream aside that must_wait() in this lane.
+    void park(const EventRow &event, int slot, std::string_view topic, Lane lane);
+
+    // Hear of events in flight; no transaction.
+    void delivered(std::uint64_t tag) noexcept;
+    void failed(std::uint64_t tag, const kafka::Failure &failure) noexcept;
+
+    // The producer is gone, and with it all that was in flight. No transaction.
+    void forget_in_flight() noexcept;
+
+    // Whether step() has something to note or to send. No transaction.
+    bool has_work() const noexcept;
+    TimestampTz due_at() const noexcept { return due_at_; }
+    bool paused() const noexcept { return paused_; }
+    bool has_refusal() const noexcept { return refused_; }
+
+private:
+    static constexpr std::size_t kMaxInFlight = 512;
+
+    struct Sent
+    {
+        DeliveryRow row;
+        bool done;
+    };
+
+    void note_results(EventTables *tables, const FailurePolicy &policy);
+    bool release(Lane lane, EventTables *tables, kafka::Producer *producer);
+    bool send(const DeliveryRow &row, EventTables *tables, kafka::Producer *producer);
+    void note_refusal(const DeliveryRow &row, EventTables *tables, const kafka::Failure &failure,
+                      const FailurePolicy &policy);
+    bool has_room() const noexcept { return sent_.size() < limit_; }
+
+    Lanes lanes_;
+    std::vector<Sent> sent_; // in flight; tags count from first_tag_
+    std::uint64_t first_tag_ = kRedeliveryTag;
+    std::vector<std::int64_t> delivered_;
+    std::unordered_map<Lane, std::int64_t> sent_up_to_; // of lanes that are being released
+
+    std::vector<Lane> scratch_;
+    std::size_t limit_ = kMaxInFlight; // halves when waiting events are refused together
+    bool attempting_ = false;
+    bool refused_ = false;
+    DeliveryRow refused_row_ = {};
+    kafka::Failure refusal_;
+    bool reload_ = true;
+    bool first_load_ = true;
+    bool paused_ = false;
+    TimestampTz due_at_ = 0;
+};
+
+// The pause after the n-th attempt: exponential with jitter.
+TimestampTz next_attempt_after(int attempts, const FailurePolicy &policy);
+
+} // namespace outbox
