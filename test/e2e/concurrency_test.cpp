@@ -100,6 +100,27 @@ TEST(Concurrency, EventsWithLowSequenceNumbersThatCommitLastArriveWhereANaiveRea
         << "one of each round: the control must lose the others";
 }
 
+// The relay is woken by the commit. If it were not, an event would wait for the next look that the
+// relay takes on its own, half a second on average.
+TEST(Concurrency, ACommittedEventArrivesAtOnce)
+{
+    constexpr size_t kEvents = 41;
+    TestDatabase database(cluster());
+    kafka().create_topic(database.topic());
+    Consumer consumer(kafka().bootstrap(), {database.topic()});
+    Db db = database.connect();
+    std::vector<Milliseconds> latencies;
+    for (size_t i = 1; i <= kEvents; ++i)
+    {
+        db.exec("select outbox.emit($1, 'k', 'e', '{}')", database.type());
+        const auto committed = Clock::now();
+        ASSERT_TRUE(consumer.read_count(i, std::chrono::seconds(20)));
+        latencies.push_back(since(committed));
+    }
+    std::sort(latencies.begin(), latencies.end());
+    EXPECT_LT(latencies[kEvents / 2].count(), 100) << "milliseconds, the median";
+}
+
 // COMMIT PREPARED runs in another session than the one that emitted, which the relay must notice as
 // well.
 TEST(Concurrency, APreparedTransactionIsPublishedWhenItIsCommittedAndNotBefore)

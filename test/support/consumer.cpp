@@ -23,7 +23,8 @@ bytes(const void *data, size_t size)
 KafkaProperties
 consumer_properties(const KafkaProperties &wanted)
 {
-    KafkaProperties all = {{"fetch.wait.max.ms", "100"}, {"fetch.error.backoff.ms", "50"}};
+    // The embedded broker answers a fetch that found nothing only when its time is over.
+    KafkaProperties all = {{"fetch.wait.max.ms", "10"}, {"fetch.error.backoff.ms", "50"}};
     all.insert(all.end(), wanted.begin(), wanted.end());
     return all;
 }
