@@ -164,9 +164,12 @@ note_exit(Watch &watch)
         report_state(slot, RelayState::absent);
         watch.start_after = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), kFirstPauseMs);
         break;
+    case RelayExit::stopped:
+        report_state(slot, RelayState::stopped);
+        watch.start_after = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), kLongestPauseMs);
+        break;
     case RelayExit::unexpected:
-        if (reported_state(slot) != RelayState::stopped)
-            report_state(slot, RelayState::absent);
+        report_state(slot, RelayState::absent);
         pause_after_failure(watch);
         break;
     }

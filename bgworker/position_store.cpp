@@ -9,30 +9,44 @@ namespace outbox
 namespace
 {
 
-// Rows by what they are: 'own', 'upgraded' (ours, from before pg_upgrade, which keeps transaction
-// ids and gives the cluster a new identifier), 'copied' (from a template database), 'restored'
-// (from a dump). Two clusters can use the same transaction ids, so a foreign identifier beside
-// restored events is taken for a dump.
+// Rows by what they are:
+//   own       written by this database's relay, and still where it put it
+//   promoted  the same, before this server was promoted from a standby
+//   moved     the same, in another data directory on the same timeline: a copy, as far as one can
+//   see edited    of this database, but somebody else wrote it upgraded  ours, from before
+//   pg_upgrade, which keeps transaction ids and changes the identifier copied    from the database
+//   that this one was made from as a template restored  from a dump
+// Two clusters can use the same transaction ids, so a foreign identifier beside restored events is
+// taken for a dump.
 constexpr const char *kSelect =
-    "select case when p.xmin operator(pg_catalog.<>) p.written_by::xid then 'restored' "
-    "            when p.system_identifier operator(pg_catalog.<>) outbox.system_identifier() then "
-    "              case when exists (select from outbox.events e where e.xid "
-    "                                operator(pg_catalog.<) 0) then 'restored' else 'upgraded' end "
-    "            when p.database_oid operator(pg_catalog.=) $1 then 'own' else 'copied' end, "
-    "       p.from_snapshot::text, p.to_snapshot::text, p.last_seq, p.published_total "
+    "select case "
+    " when p.system_identifier operator(pg_catalog.=) outbox.system_identifier() then case "
+    "  when p.xmin operator(pg_catalog.<>) p.written_by::xid then "
+    "   case when p.database_oid operator(pg_catalog.=) $1 then 'edited' else 'restored' end "
+    "  when p.database_oid operator(pg_catalog.<>) $1 then 'copied' "
+    "  when p.data_directory operator(pg_catalog.=) outbox.data_directory() then 'own' "
+    "  when p.timeline operator(pg_catalog.=) outbox.timeline() then 'moved' "
+    "  else 'promoted' end "
+    " when p.xmin operator(pg_catalog.<>) p.written_by::xid "
+    "  or exists (select from outbox.events e where e.xid operator(pg_catalog.<) 0) then "
+    "'restored' "
+    " else 'upgraded' end, "
+    "p.from_snapshot::text, p.to_snapshot::text, p.last_seq, p.published_total "
     "from outbox.relay_position p";
 
-constexpr const char *kInsert =
-    "insert into outbox.relay_position (system_identifier, database_oid, written_by, "
-    "from_snapshot, to_snapshot, last_seq, published_total, updated_at) "
-    "values (outbox.system_identifier(), $1, pg_catalog.pg_current_xact_id(), $2::pg_snapshot, "
-    "$2::pg_snapshot, 0, 0, pg_catalog.now())";
+#define PLACE "outbox.system_identifier(), $1, outbox.timeline(), outbox.data_directory()"
 
+constexpr const char *kInsert =
+    "insert into outbox.relay_position (system_identifier, database_oid, timeline, data_directory, "
+    "written_by, from_snapshot, to_snapshot, last_seq, published_total, updated_at) "
+    "values (" PLACE ", pg_catalog.pg_current_xact_id(), $2::pg_snapshot, $2::pg_snapshot, 0, 0, "
+    "pg_catalog.now())";
+
+// Of the rows that are where the relay put them, the one that is from another place than this.
 constexpr const char *kTakeOver =
-    "update outbox.relay_position p set system_identifier = outbox.system_identifier(), "
-    "database_oid = $1, written_by = pg_catalog.pg_current_xact_id() "
-    "where p.xmin operator(pg_catalog.=) p.written_by::xid "
-    "and p.system_identifier operator(pg_catalog.<>) outbox.system_identifier()";
+    "update outbox.relay_position p set (system_identifier, database_oid, timeline, "
+    "data_directory, written_by) = (select " PLACE ", pg_catalog.pg_current_xact_id()) "
+    "where p.xmin operator(pg_catalog.=) p.written_by::xid";
 
 constexpr const char *kUpdate =
     "update outbox.relay_position p set written_by = pg_catalog.pg_current_xact_id(), "
@@ -62,10 +76,9 @@ text_of(const XidSnapshot &snapshot)
 
 struct Counts
 {
-    int own; // upgraded ones too
-    int upgraded;
+    int own;       // promoted and upgraded ones too
+    int take_over; // those that need a new place
     int copied;
-    int restored;
 };
 
 bool
@@ -95,28 +108,36 @@ read_own(HeapTuple row, TupleDesc desc, StoredPosition *stored)
     return nullptr;
 }
 
+// Returns what is wrong, or null.
+const char *
+read_row(HeapTuple row, TupleDesc desc, StoredPosition *stored, Counts *counts)
+{
+    const char *kind = SPI_getvalue(row, desc, 1);
+    if (strcmp(kind, "edited") == 0)
+        return "it was changed by somebody else than the relay; when it is right as it is, call "
+               "outbox.adopt_position()";
+    if (strcmp(kind, "moved") == 0)
+        return "this data directory is a copy, and the original may be publishing the same events; "
+               "call outbox.adopt_position() if it is not";
+    if (strcmp(kind, "restored") == 0)
+        return nullptr; // see restore.cpp
+    if (strcmp(kind, "copied") == 0)
+    {
+        counts->copied++;
+        return nullptr;
+    }
+    counts->own++;
+    counts->take_over += strcmp(kind, "own") == 0 ? 0 : 1;
+    return read_own(row, desc, stored);
+}
+
 const char *
 read_rows(StoredPosition *stored, Counts *counts)
 {
     const char *problem = nullptr;
-    for (uint64 i = 0; i < SPI_processed; i++)
-    {
-        HeapTuple row = SPI_tuptable->vals[i];
-        TupleDesc desc = SPI_tuptable->tupdesc;
-        const char *kind = SPI_getvalue(row, desc, 1);
-        const bool upgraded = strcmp(kind, "upgraded") == 0;
-        if (upgraded || strcmp(kind, "own") == 0)
-        {
-            counts->own++;
-            counts->upgraded += upgraded ? 1 : 0;
-            problem = read_own(row, desc, stored);
-        }
-        else if (strcmp(kind, "copied") == 0)
-            counts->copied++;
-        else
-            counts->restored++;
-    }
-    if (counts->own > 1)
+    for (uint64 i = 0; i < SPI_processed && problem == nullptr; i++)
+        problem = read_row(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, stored, counts);
+    if (problem == nullptr && counts->own > 1)
         problem = "there are several rows for this database";
     return problem;
 }
@@ -166,10 +187,10 @@ load_position(StoredPosition *stored, char *problem, size_t problem_size)
     Counts counts = {};
     const char *broken = read_rows(stored, &counts);
     if (broken != nullptr)
-        snprintf(problem, problem_size, "outbox.relay_position is damaged: %s", broken);
+        snprintf(problem, problem_size, "outbox.relay_position cannot be used: %s", broken);
     else if (counts.own == 0)
         create_position(stored, counts);
-    else if (counts.upgraded > 0)
+    else if (counts.take_over > 0)
         spi_execute(kTakeOver, 1, types, values, SPI_OK_UPDATE);
     SPI_finish();
     return broken != nullptr ? LoadResult::broken : LoadResult::loaded;

@@ -1,8 +1,10 @@
 #include "publisher.h"
 
+#include "durability.h"
 #include "guard.h"
 #include "wire.h"
 
+#include "../extension/settings.h"
 #include "../extension/shared_state.h"
 
 namespace outbox
@@ -61,6 +63,7 @@ Publisher::start(const StoredPosition &stored)
     read_up_to_ = stored.position.to;
     keys_.open(stored.position.from, stored.position.to, stored.position.last_seq, kRingSlots);
     window_open_ = progress_.windows() > 0;
+    ask_standbys_ = true;
     published_before_ =
         stored.published_total - static_cast<int64>(progress_.acknowledged_prefix());
     saved_ = stored.position;
@@ -98,6 +101,7 @@ Publisher::open_window(std::uint64_t mark)
         });
     emitted_mark_ = mark;
     window_open_ = true;
+    ask_standbys_ = true;
 }
 
 bool
@@ -184,6 +188,10 @@ Publisher::read_stream(std::uint64_t mark, bool look)
         open_window(mark);
     if (!window_open_)
         return StepResult::idle;
+    if (!read_keys())
+        return StepResult::idle; // shutdown
+    if (keys_.next() != nullptr && !window_is_durable())
+        return StepResult::standby;
     if (!hand_over_some())
         return StepResult::full;
     if (keys_.next() != nullptr || keys_.need_scan())
@@ -211,18 +219,34 @@ Publisher::group_limit()
     return static_cast<int>(std::min<std::size_t>(isolation_.group(), kEventsPerStep));
 }
 
-// Returns false when there is no room for the next event, or nobody to send it to.
+// Returns false when a shutdown was requested meanwhile.
 bool
-Publisher::hand_over_some()
+Publisher::read_keys()
 {
     XLogRecPtr commit_lsn = InvalidXLogRecPtr;
     while (keys_.need_scan())
         if (!scan_keys(&tables_, &keys_, &commit_lsn))
-            return true;
-    // An asynchronous commit can be seen before it is safe from a crash.
-    if (XLogNeedsFlush(commit_lsn))
-        XLogFlush(commit_lsn);
+            return false;
+    if (settings.guard_durability)
+        make_durable_here(commit_lsn);
+    return true;
+}
 
+bool
+Publisher::window_is_durable()
+{
+    if (!settings.guard_durability)
+        return true;
+    if (ask_standbys_)
+        on_standbys_ = needed_on_standbys();
+    ask_standbys_ = false;
+    return is_durable_on_standbys(on_standbys_);
+}
+
+// Returns false when there is no room for the next event, or nobody to send it to.
+bool
+Publisher::hand_over_some()
+{
     const MemoryContext outer = MemoryContextSwitchTo(event_context_);
     const TimestampTz now = GetCurrentTimestamp();
     const int limit = group_limit();

@@ -20,11 +20,12 @@ namespace outbox
 
 enum class StepResult
 {
-    idle,   // nothing more to hand over at present
-    busy,   // there is more
-    full,   // there may be more, but what is in flight must be acknowledged first
-    locked, // a table is exclusively locked by somebody
-    gone    // the extension is not there any more
+    idle,    // nothing more to hand over at present
+    busy,    // there is more
+    full,    // there may be more, but what is in flight must be acknowledged first
+    standby, // the next events are not yet safe on the synchronous standbys
+    locked,  // a table is exclusively locked by somebody
+    gone     // the extension is not there any more
 };
 
 // Lives on the heap as long as the process. Methods that call PostgreSQL may be left by longjmp, so
@@ -98,6 +99,8 @@ private:
     void end();
     void open_window(std::uint64_t mark);
     StepResult read_stream(std::uint64_t mark, bool look);
+    bool read_keys();
+    bool window_is_durable();
     bool hand_over_some();
     int group_limit();
     HandOver hand_over(const EventKey *key, TimestampTz now);
@@ -124,6 +127,8 @@ private:
     XidSnapshot read_up_to_;                // end of the last window that was opened
     bool window_open_ = false;
     std::uint64_t emitted_mark_ = 0; // the shared count when it was opened
+    bool ask_standbys_ = false;      // how far they must be for it is not known yet
+    XLogRecPtr on_standbys_ = InvalidXLogRecPtr;
     TimestampTz oldest_waiting_ = 0;
 
     Redelivery redelivery_;

@@ -102,6 +102,7 @@ Publisher::rewind()
             keys_.open(position.from, position.to, position.last_seq, kRingSlots);
             window_open_ = progress_.windows() > 0;
         });
+    ask_standbys_ = true;
     redelivery_.forget_in_flight();
     halted_ = false;
 }

@@ -35,6 +35,7 @@ namespace
 // Not every commit wakes the relay: COMMIT PREPARED of another version, a restore, a lost signal.
 constexpr long kPollMs = 1000;
 constexpr long kLockedMs = 100;
+constexpr long kStandbyMs = 2;
 constexpr int kDrainMs = 500;
 constexpr int kMaintainMs = 1000;
 
@@ -50,6 +51,7 @@ struct Relay
     char *database_settings; // as they were when the process started
     bool look;               // something may have been committed
     bool restart;
+    StepResult step;         // how the last round ended
     TimestampTz maintain_at; // not before
     uint64 maintained_at_count;
 };
@@ -85,6 +87,10 @@ show()
         report.state = RelayState::paused;
     else if (report.state == RelayState::running && relay.publisher->backing_off())
         report.state = RelayState::backing_off;
+    else if (report.state == RelayState::running && relay.step == StepResult::standby)
+        report.state = RelayState::waiting_standby;
+    else if (report.state == RelayState::running && relay.step == StepResult::locked)
+        report.state = RelayState::waiting_lock;
     strlcpy(report.config_error, relay.config_error, sizeof(report.config_error));
     SpinLockAcquire(&relay.slot->mutex);
     relay.slot->report = report;
@@ -101,13 +107,19 @@ show_stopped(const char *problem)
     SpinLockRelease(&relay.slot->mutex);
 }
 
+// Told once: the launcher looks again every minute.
 [[noreturn]] void
 stop_for_a_person(const char *problem)
 {
+    RelayReport before;
+    SpinLockAcquire(&relay.slot->mutex);
+    before = relay.slot->report;
+    SpinLockRelease(&relay.slot->mutex);
+    ereport(strcmp(before.last_error, problem) == 0 ? DEBUG1 : WARNING,
+            (errcode(ERRCODE_DATA_CORRUPTED), errmsg("outbox relay stopped: %s", problem),
+             errhint("Nothing is published until this is put right, see docs/operations.md.")));
     show_stopped(problem);
-    ereport(ERROR, (errcode(ERRCODE_DATA_CORRUPTED), errmsg("outbox relay stopped: %s", problem),
-                    errhint("Nothing is published until this is put right, see "
-                            "docs/operations.md.")));
+    exit_as(RelayExit::stopped);
 }
 
 // The settings that this session got from ALTER DATABASE, as one text.
@@ -304,6 +316,7 @@ run_round()
         connect_kafka();
 
     const StepResult step = publisher.publish(relay.look);
+    relay.step = step;
     switch (step)
     {
     case StepResult::busy:
@@ -313,6 +326,9 @@ run_round()
         relay.look = false;
         break;
     case StepResult::full:
+        break;
+    case StepResult::standby:
+        wait_ms = sooner(wait_ms, kStandbyMs);
         break;
     case StepResult::locked:
         wait_ms = sooner(wait_ms, kLockedMs);

@@ -136,6 +136,17 @@ define_relay_settings()
         nullptr, nullptr);
 }
 
+// Only tests switch this off, to see that they notice.
+void
+define_developer_settings()
+{
+    DefineCustomBoolVariable("outbox.guard_durability",
+                             "Holds events back until their commit is safe on disk and on the "
+                             "synchronous standbys.",
+                             nullptr, &settings.guard_durability, true, PGC_SUSET,
+                             GUC_NOT_IN_SAMPLE | GUC_NO_SHOW_ALL, nullptr, nullptr, nullptr);
+}
+
 void
 define_emit_settings()
 {
@@ -161,6 +172,7 @@ define_settings()
     define_kafka_settings();
     define_relay_settings();
     define_emit_settings();
+    define_developer_settings();
     MarkGUCPrefixReserved("outbox");
 }
 

@@ -28,6 +28,7 @@ struct Settings
     int on_failure; // OnFailure
     int max_event_bytes;
     bool serialize_keys;
+    bool guard_durability;
 };
 
 OUTBOX_FOR_RELAY extern Settings settings;

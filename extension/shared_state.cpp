@@ -88,6 +88,8 @@ relay_state_name(RelayState relay_state)
         return "paused";
     case RelayState::backing_off:
         return "backing_off";
+    case RelayState::waiting_standby:
+        return "waiting_standby";
     case RelayState::waiting_lock:
         return "waiting_lock";
     case RelayState::stopped:

@@ -12,16 +12,17 @@ constexpr int kMaxDatabases = 128;
 
 enum class RelayState : uint32
 {
-    absent,         // nobody works on this database
-    starting,       // registered, not yet connected
-    no_extension,   // looked, and the extension is not there
-    not_configured, // outbox.bootstrap_servers is empty
-    config_error,   // no usable configuration yet
-    running,        // publishing, or waiting for something to publish
-    paused,         // by outbox.pause()
-    backing_off,    // Kafka does not take events; tries again at next_attempt_at
-    waiting_lock,   // somebody holds an exclusive lock on one of its tables
-    stopped         // needs a person: see last_error
+    absent,          // nobody works on this database
+    starting,        // registered, not yet connected
+    no_extension,    // looked, and the extension is not there
+    not_configured,  // outbox.bootstrap_servers is empty
+    config_error,    // no usable configuration yet
+    running,         // publishing, or waiting for something to publish
+    paused,          // by outbox.pause()
+    backing_off,     // Kafka does not take events; tries again at next_attempt_at
+    waiting_standby, // what is next is not yet safe on the synchronous standbys
+    waiting_lock,    // somebody holds an exclusive lock on one of its tables
+    stopped          // needs a person: see last_error
 };
 
 const char *relay_state_name(RelayState state);
@@ -50,7 +51,8 @@ enum class RelayExit : uint32
     unexpected,   // start it again, after a pause that grows
     no_extension, // nothing to do here until somebody asks
     restart,      // start it again at once
-    told_to       // SIGTERM: start it again unless the database is held
+    told_to,      // SIGTERM: start it again unless the database is held
+    stopped       // needs a person; look again now and then, or when asked
 };
 
 struct DatabaseSlot

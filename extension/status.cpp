@@ -3,6 +3,13 @@
 #include "shared_state.h"
 #include "transaction.h"
 
+#include <sys/stat.h>
+
+extern "C"
+{
+#include "access/xlog_internal.h"
+}
+
 namespace outbox
 {
 
@@ -219,6 +226,8 @@ extern "C"
     OUTBOX_FUNCTION(outbox_relay_state);
     OUTBOX_FUNCTION(outbox_visible_in);
     OUTBOX_FUNCTION(outbox_system_identifier);
+    OUTBOX_FUNCTION(outbox_data_directory);
+    OUTBOX_FUNCTION(outbox_timeline);
     OUTBOX_FUNCTION(outbox_wait_published);
     OUTBOX_FUNCTION(outbox_request_relay);
     OUTBOX_FUNCTION(outbox_notify_relay);
@@ -270,6 +279,23 @@ extern "C"
     {
         (void) fcinfo;
         PG_RETURN_INT64(static_cast<int64>(GetSystemIdentifier()));
+    }
+
+    Datum outbox_data_directory(PG_FUNCTION_ARGS)
+    {
+        (void) fcinfo;
+        struct stat control_file;
+        if (stat(XLOG_CONTROL_FILE, &control_file) != 0)
+            ereport(ERROR, (errcode_for_file_access(),
+                            errmsg("could not stat file \"%s\": %m", XLOG_CONTROL_FILE)));
+        PG_RETURN_INT64(static_cast<int64>(control_file.st_ino));
+    }
+
+    Datum outbox_timeline(PG_FUNCTION_ARGS)
+    {
+        (void) fcinfo;
+        PreventCommandDuringRecovery("outbox.timeline()");
+        PG_RETURN_INT32(static_cast<int32>(GetWALInsertionTimeLine()));
     }
 
     Datum outbox_wait_published(PG_FUNCTION_ARGS)

@@ -10,9 +10,25 @@ as 'MODULE_PATHNAME', 'outbox_system_identifier';
 comment on function outbox.system_identifier() is
   'Identifier of this database cluster, as in pg_control_system().';
 
+create function outbox.data_directory()
+returns bigint
+language c stable parallel safe
+as 'MODULE_PATHNAME', 'outbox_data_directory';
+comment on function outbox.data_directory() is
+  'A number that a copy of the data directory, unlike the directory itself, does not have: the inode of its control file.';
+
+create function outbox.timeline()
+returns int
+language c stable parallel safe
+as 'MODULE_PATHNAME', 'outbox_timeline';
+comment on function outbox.timeline() is
+  'The timeline that this server writes.';
+
 create table outbox.relay_position (
   system_identifier bigint not null,
   database_oid oid not null,
+  timeline int not null,
+  data_directory bigint not null,
   written_by xid8 not null,
   from_snapshot pg_snapshot not null,
   to_snapshot pg_snapshot not null,
@@ -24,6 +40,8 @@ comment on table outbox.relay_position is
   'How far the relay has published. Written by the relay only; one row, and another one after a restore.';
 comment on column outbox.relay_position.system_identifier is 'Cluster that the position belongs to.';
 comment on column outbox.relay_position.database_oid is 'Database that the position belongs to.';
+comment on column outbox.relay_position.timeline is 'Timeline of the cluster when the row was written.';
+comment on column outbox.relay_position.data_directory is 'Which data directory it was, see outbox.data_directory().';
 comment on column outbox.relay_position.written_by is 'Transaction that wrote this row; differs from xmin in a restored row.';
 comment on column outbox.relay_position.from_snapshot is 'Every event visible in this snapshot is published.';
 comment on column outbox.relay_position.to_snapshot is 'Of those visible only in this one, the events up to last_seq are published.';
@@ -70,3 +88,28 @@ as 'MODULE_PATHNAME', 'outbox_request_relay';
 comment on function outbox.request_relay() is
   'Starts this database''s relay when the current transaction commits; CREATE EXTENSION calls it.';
 select outbox.request_relay();
+
+create function outbox.adopt_position()
+returns boolean
+language plpgsql volatile parallel unsafe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  count int;
+begin
+  update outbox.relay_position p
+    set written_by = pg_current_xact_id(), timeline = outbox.timeline(), data_directory = outbox.data_directory()
+    where p.system_identifier = outbox.system_identifier()
+      and p.database_oid = (select d.oid from pg_database d where d.datname = current_database());
+  get diagnostics count = row_count;
+  if count > 1 then
+    raise exception using errcode = 'object_not_in_prerequisite_state',
+      message = 'outbox.relay_position holds several rows of this database',
+      hint = 'Delete all but the one that is right.';
+  end if;
+  perform outbox.request_relay();
+  return count = 1;
+end
+$$;
+comment on function outbox.adopt_position() is
+  'Lets a relay go on that has stopped because its position was changed by hand, or because the data directory is a copy: the row of outbox.relay_position counts as it is. False when there is none.';
