@@ -76,6 +76,9 @@ public:
     bool caught_up() const noexcept;
     std::size_t outstanding() const noexcept { return producer_ ? producer_->outstanding() : 0; }
 
+    // How long the caller may wait before serve() must be called, in ms; -1: until wake_fd is set.
+    long serve_within_ms() const noexcept { return producer_ ? producer_->serve_within_ms() : -1; }
+
     // The part of the report that publishing knows; the state only when it is not the caller's.
     void fill_report(RelayReport *report) const noexcept;
     bool backing_off() const noexcept { return backoff_.failures() > 0; }
@@ -153,7 +156,6 @@ private:
 
     Backoff backoff_;
     TimestampTz next_attempt_at_ = 0;
-    TimestampTz presume_well_at_ = 0;
     kafka::Failure trouble_; // the last news that was more telling than "all brokers are down"
     kafka::Failure last_failure_;
     TimestampTz last_failure_at_ = 0;

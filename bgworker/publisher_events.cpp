@@ -106,8 +106,6 @@ Publisher::note_failure(const kafka::Failure &failure) noexcept
     last_failure_ = failure;
     last_failure_at_ = now;
     next_attempt_at_ = TimestampTzPlusMilliseconds(now, wait);
-    // librdkafka's own jitter may make it wait half as long again.
-    presume_well_at_ = TimestampTzPlusMilliseconds(now, wait * 3 + 1000);
     if (backoff_.failures() == 1)
         failure_untold_ = true;
 }

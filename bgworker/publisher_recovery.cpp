@@ -107,19 +107,20 @@ Publisher::rewind()
     halted_ = false;
 }
 
-// librdkafka tries to reach Kafka at intervals like ours and tells only of the first failure.
+// While something is in flight, librdkafka tries at intervals like ours, tells only of the first
+// failure, and a delivery ends the trouble. With nothing in flight Kafka is asked.
 long
 Publisher::watch_attempts(TimestampTz now)
 {
+    constexpr int kAskMs = 100;
     if (next_attempt_at_ <= now)
     {
-        if (outstanding() > 0)
-            note_failure(last_failure_);
-        else if (presume_well_at_ <= now)
+        if (outstanding() == 0 && producer_ && producer_->reachable(kAskMs))
             note_success();
+        else
+            note_failure(last_failure_);
     }
-    const TimestampTz next = outstanding() > 0 ? next_attempt_at_ : presume_well_at_;
-    return Max(10L, TimestampDifferenceMilliseconds(now, next));
+    return backing_off() ? Max(10L, TimestampDifferenceMilliseconds(now, next_attempt_at_)) : -1;
 }
 
 long

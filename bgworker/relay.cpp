@@ -342,7 +342,7 @@ run_round()
     if (!publisher.save_if_due(now, false, &save_ms))
         exit_as(RelayExit::restart);
     show();
-    return sooner(sooner(wait_ms, save_ms), kPollMs);
+    return sooner(sooner(wait_ms, save_ms), sooner(publisher.serve_within_ms(), kPollMs));
 }
 
 // Needs a transaction with an active snapshot.

@@ -107,6 +107,9 @@ public:
     // in time; then they end by themselves. Nothing else may be called afterwards.
     bool close(int timeout_ms) noexcept;
 
+    // Asks a broker for something, and waits for the answer at most this long.
+    bool reachable(int timeout_ms) noexcept;
+
     // For tests: kills the producer as if Kafka had sent this error.
     void make_fatal(int code, const char *reason) noexcept;
 
