@@ -210,8 +210,6 @@ Producer::refused(int code, const Record &record, Failure &why) noexcept
     const std::string_view topic = clip(record.topic, 249);
     describe(why, error, "topic \"%.*s\": %s%s", static_cast<int>(topic.size()), topic.data(),
              rd_kafka_err2str(error), too_large ? " (more than queue.buffering.max.kbytes)" : "");
-    if (why.cls == FailureClass::topic)
-        topics_.ask_again(client_, record.topic);
     return ProduceResult::failed;
 }
 

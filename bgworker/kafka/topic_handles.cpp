@@ -14,7 +14,6 @@ namespace
 {
 
 constexpr std::size_t kMaxHandles = 4096;
-constexpr std::int64_t kAskAgainMs = 1000;
 constexpr std::int64_t kFirstPauseMs = 10;
 constexpr std::int64_t kLastPauseMs = 640;
 
@@ -47,18 +46,16 @@ TopicHandles::get(rd_kafka_t *client, std::string_view name)
 {
     const auto found = handles_.find(name);
     if (found != handles_.end())
-        return found->second.topic.get();
+        return found->second.get();
 
     make_room();
-    const std::int64_t now = now_ms();
-    Handle handle = {nullptr, now};
-    handle.topic.reset(rd_kafka_topic_new(client, std::string(name).c_str(), nullptr));
-    rd_kafka_topic_t *topic = handle.topic.get();
+    Handle handle(rd_kafka_topic_new(client, std::string(name).c_str(), nullptr));
+    rd_kafka_topic_t *topic = handle.get();
     if (topic == nullptr)
         return nullptr;
     new_topics_.reserve(new_topics_.size() + 1);
     handles_.emplace(rd_kafka_topic_name(topic), std::move(handle));
-    new_topics_.push_back({topic, kFirstPauseMs, now + kFirstPauseMs});
+    new_topics_.push_back({topic, kFirstPauseMs, now_ms() + kFirstPauseMs});
     return topic;
 }
 
@@ -69,20 +66,6 @@ TopicHandles::make_room() noexcept
         return;
     forget_new(handles_.begin()->first);
     handles_.erase(handles_.begin());
-}
-
-void
-TopicHandles::ask_again(rd_kafka_t *client, std::string_view name) noexcept
-{
-    const auto found = handles_.find(name);
-    if (found == handles_.end())
-        return;
-    Handle &handle = found->second;
-    const std::int64_t now = now_ms();
-    if (now - handle.asked_ms < kAskAgainMs)
-        return;
-    handle.asked_ms = now;
-    ask(client, handle.topic.get());
 }
 
 void

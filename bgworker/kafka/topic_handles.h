@@ -24,10 +24,6 @@ public:
     // object stays valid until the next call. May throw std::bad_alloc.
     rd_kafka_topic_s *get(rd_kafka_s *client, std::string_view name);
 
-    // Asks again what Kafka knows of a topic that it refused, at most once a second. librdkafka
-    // fails further records of a missing topic at once and would look again only minutes later.
-    void ask_again(rd_kafka_s *client, std::string_view name) noexcept;
-
     // A topic that Kafka creates when first asked is not there yet in its first answer, and
     // librdkafka asks next after a second. So new topics are asked for a few times before that,
     // until their first record is delivered: call ask_for_new() after ms_until_ask(), which is -1
@@ -44,11 +40,7 @@ private:
     {
         void operator()(rd_kafka_topic_s *topic) const noexcept;
     };
-    struct Handle
-    {
-        std::unique_ptr<rd_kafka_topic_s, Deleter> topic;
-        std::int64_t asked_ms;
-    };
+    using Handle = std::unique_ptr<rd_kafka_topic_s, Deleter>;
     struct NewTopic
     {
         rd_kafka_topic_s *topic;

@@ -6,6 +6,7 @@
 #include <librdkafka/rdkafka_mock.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <iostream>
 #include <map>

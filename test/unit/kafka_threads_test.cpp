@@ -10,6 +10,7 @@
 #include <netdb.h>
 #include <set>
 #include <thread>
+#include <unistd.h>
 #include <utility>
 
 namespace outbox::test

@@ -138,7 +138,7 @@ TEST(KafkaTrouble, MissingTopicIsGivenUpAndFoundWhenItComes)
     EXPECT_EQ(why.cls, FailureClass::topic);
     EXPECT_THAT(why.text, HasSubstr("topic \"late\""));
 
-    // Long after that; librdkafka itself would look again after five minutes.
+    // Long after that librdkafka still asks every second.
     ASSERT_TRUE(driver.serve_until([&] { return driver.producer().serve_within_ms() == -1; }));
     cluster.set_topic_error("late", RD_KAFKA_RESP_ERR_NO_ERROR);
     EXPECT_TRUE(
