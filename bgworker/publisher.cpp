@@ -214,7 +214,8 @@ Publisher::group_limit()
         return kEventsPerStep;
     if (progress_.in_flight() > 0)
         return 0;
-    isolation_.accepted(sent_in_group_);
+    if (sent_in_group_ > 0)
+        isolation_.accepted(sent_in_group_);
     sent_in_group_ = 0;
     return static_cast<int>(std::min<std::size_t>(isolation_.group(), kEventsPerStep));
 }

@@ -1,25 +1,14 @@
 // The relay's process: starts, waits, decides what is next, ends. One for each database.
 
-#include "kafka_setup.h"
-#include "publisher.h"
+#include <sys/eventfd.h>
 
+#include "relay.h"
+
+#include "guard.h"
 #include "maintenance.h"
 #include "restore.h"
 
-#include "guard.h"
-
 #include "../extension/settings.h"
-#include "../extension/shared_state.h"
-
-#include <sys/eventfd.h>
-#include <unistd.h>
-
-extern "C"
-{
-#include "catalog/pg_db_role_setting.h"
-#include "commands/dbcommands.h"
-#include "utils/array.h"
-}
 
 extern "C"
 {
@@ -28,6 +17,8 @@ extern "C"
 
 namespace outbox
 {
+
+Relay relay;
 
 namespace
 {
@@ -38,25 +29,6 @@ constexpr long kLockedMs = 100;
 constexpr long kStandbyMs = 2;
 constexpr int kDrainMs = 500;
 constexpr int kMaintainMs = 1000;
-
-struct Relay
-{
-    DatabaseSlot *slot;
-    Publisher *publisher;
-    KafkaSetup *setup; // of the producer
-    int wake_fd;
-    WaitEventSet *wait_set;
-    RelayState state;
-    char config_error[512];
-    char *database_settings; // as they were when the process started
-    bool look;               // something may have been committed
-    bool restart;
-    StepResult step;         // how the last round ended
-    TimestampTz maintain_at; // not before
-    uint64 maintained_at_count;
-};
-
-Relay relay;
 
 void
 leave(int, Datum)
@@ -122,150 +94,6 @@ stop_for_a_person(const char *problem)
     exit_as(RelayExit::stopped);
 }
 
-// The settings that this session got from ALTER DATABASE, as one text.
-char *
-read_database_settings()
-{
-    check_stack_depth();
-    char *text = pstrdup("");
-    if (SPI_connect() != SPI_OK_CONNECT ||
-        SPI_execute("select s.setconfig::text from pg_catalog.pg_db_role_setting s "
-                    "join pg_catalog.pg_database d on d.oid operator(pg_catalog.=) s.setdatabase "
-                    "where d.datname operator(pg_catalog.=) pg_catalog.current_database() "
-                    "and s.setrole operator(pg_catalog.=) 0",
-                    true, 1) != SPI_OK_SELECT)
-        ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR),
-                        errmsg("outbox relay: could not read the settings of the database")));
-    if (SPI_processed == 1)
-    {
-        const char *found = SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
-        if (found != nullptr)
-            text = MemoryContextStrdup(TopMemoryContext, found);
-    }
-    else
-        text = MemoryContextStrdup(TopMemoryContext, "");
-    SPI_finish();
-    return text;
-}
-
-void
-apply_database_settings()
-{
-    Relation relation = table_open(DbRoleSettingRelationId, AccessShareLock);
-    ApplySetting(GetActiveSnapshot(), MyDatabaseId, InvalidOid, relation, PGC_S_DATABASE);
-    table_close(relation, AccessShareLock);
-}
-
-// Reads the settings into `setup`. On failure `why` says what is wrong with them.
-bool
-read_setup(KafkaSetup *setup, kafka::Failure *why)
-{
-    bool usable = false;
-    const char *database = get_database_name(MyDatabaseId);
-    call_cpp(
-        [&]
-        {
-            setup->bootstrap_servers = settings.bootstrap_servers;
-            setup->client_id = std::string("outbox-") + (database != nullptr ? database : "");
-            setup->backoff_initial_ms = settings.backoff_initial_ms;
-            setup->backoff_max_ms = settings.backoff_max_ms;
-            setup->max_messages = static_cast<std::size_t>(settings.max_in_flight);
-            setup->max_bytes = static_cast<std::size_t>(settings.max_in_flight_kb) * 1024;
-            setup->max_event_bytes = static_cast<std::size_t>(settings.max_event_bytes);
-            usable = read_properties(DataDir, settings.kafka_config_file, settings.kafka_config,
-                                     *setup, *why);
-        });
-    return usable;
-}
-
-// A failed attempt is logged once and stays in relay_status until a configuration is good.
-void
-note_config_error(const kafka::Failure &why)
-{
-    snprintf(relay.config_error, sizeof(relay.config_error), "%s%s%s", why.text,
-             why.hint[0] != '\0' ? " " : "", why.hint);
-    ereport(WARNING, (errcode(ERRCODE_CONFIG_FILE_ERROR),
-                      errmsg("outbox relay: the Kafka configuration is not usable: %s", why.text),
-                      why.hint[0] != '\0' ? errhint("%s", why.hint) : 0));
-}
-
-kafka::Producer *
-try_create_producer(const KafkaSetup *setup, kafka::Failure *why)
-{
-    kafka::Producer *producer = nullptr;
-    const int oversized = relay.publisher->oversized_batches();
-    call_cpp([&] { producer = create_producer(*setup, oversized, relay.wake_fd, *why); });
-    return producer;
-}
-
-void
-configure_publisher()
-{
-    relay.publisher->configure({settings.max_attempts, settings.on_failure == kBlock,
-                                settings.backoff_initial_ms, settings.backoff_max_ms});
-}
-
-// Makes a producer from the current settings, or says why there is none.
-void
-connect_kafka()
-{
-    configure_publisher();
-    StartTransactionCommand();
-    kafka::Failure why;
-    const bool usable = read_setup(relay.setup, &why);
-    CommitTransactionCommand();
-    if (settings.bootstrap_servers[0] == '\0')
-    {
-        relay.state = RelayState::not_configured;
-        return;
-    }
-    kafka::Producer *producer = usable ? try_create_producer(relay.setup, &why) : nullptr;
-    relay.publisher->set_producer(producer);
-    relay.state = producer != nullptr ? RelayState::running : RelayState::config_error;
-    if (producer == nullptr)
-        note_config_error(why);
-    else
-        relay.config_error[0] = '\0';
-}
-
-// A new configuration that works is taken up by a fresh start; one that does not leaves the relay
-// as it is.
-void
-reload()
-{
-    ProcessConfigFile(PGC_SIGHUP);
-    StartTransactionCommand();
-    PushActiveSnapshot(GetTransactionSnapshot());
-    apply_database_settings();
-    char *database_settings = read_database_settings();
-    const bool changed_there = strcmp(database_settings, relay.database_settings) != 0;
-    static KafkaSetup setup;
-    kafka::Failure why;
-    const bool usable = read_setup(&setup, &why);
-    PopActiveSnapshot();
-    CommitTransactionCommand();
-
-    configure_publisher();
-    const bool same = usable && setup == *relay.setup;
-    if (same && !changed_there && relay.config_error[0] == '\0')
-    {
-        pfree(database_settings);
-        return;
-    }
-    bool good = usable;
-    if (usable && settings.bootstrap_servers[0] != '\0')
-    {
-        kafka::Producer *trial = try_create_producer(&setup, &why);
-        good = trial != nullptr;
-        delete trial;
-    }
-    pfree(database_settings);
-    if (good)
-        relay.restart = true;
-    else
-        note_config_error(why);
-}
-
 void
 open_wait_set()
 {
@@ -313,7 +141,7 @@ run_round()
     const TimestampTz now = GetCurrentTimestamp();
     long wait_ms = publisher.recover(now);
     if (!publisher.has_producer() && relay.state == RelayState::running)
-        connect_kafka();
+        reconnect_kafka();
 
     const StepResult step = publisher.publish(relay.look);
     relay.step = step;
@@ -384,7 +212,7 @@ run()
         if (ConfigReloadPending)
         {
             ConfigReloadPending = false;
-            reload();
+            reload_settings();
             continue;
         }
         const long wait_ms = run_round();

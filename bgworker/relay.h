@@ -1,0 +1,45 @@
+// The state of a relay's process, for the files that make it up.
+#pragma once
+
+#include "kafka_setup.h"
+#include "publisher.h"
+
+#include "../extension/shared_state.h"
+
+namespace outbox
+{
+
+struct Relay
+{
+    DatabaseSlot *slot;
+    Publisher *publisher;
+    KafkaSetup *setup; // of the producer
+    int wake_fd;
+    WaitEventSet *wait_set;
+    RelayState state;
+    char config_error[512];
+    char *database_settings; // of ALTER DATABASE, as they were when the process started
+    bool look;               // something may have been committed
+    bool restart;
+    StepResult step;         // how the last round ended
+    TimestampTz maintain_at; // not before
+    uint64 maintained_at_count;
+};
+
+extern Relay relay;
+
+// Reads what ALTER DATABASE has set, for a comparison later. In a transaction with a snapshot; the
+// text is in TopMemoryContext.
+char *read_database_settings();
+
+// Makes a producer from the current settings, or says why there is none.
+void connect_kafka();
+
+// Makes another producer from the settings of the one that died.
+void reconnect_kafka();
+
+// After SIGHUP: a configuration that works is taken up by a fresh start of the process; one that
+// does not leaves the relay as it is, and is told in relay_status and the log.
+void reload_settings();
+
+} // namespace outbox
