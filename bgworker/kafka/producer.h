@@ -98,9 +98,8 @@ public:
     // Gives up all outstanding records; the next calls of serve() report them as failed.
     void purge() noexcept;
 
-    // Tells whether the producer is dead, and why.
-    // Nothing more is sent then; what is outstanding is still reported, within the time that Kafka
-    // needs to answer for what is on its way.
+    // Tells whether the producer is dead, and why. Nothing more is sent then; what is outstanding
+    // is still reported, within the time that Kafka needs to answer for what is on its way.
     bool fatal(Failure &why) const noexcept;
 
     // Drops what is outstanding and ends librdkafka's threads. Returns false when they did not end
