@@ -129,7 +129,7 @@ copy_cut(char (&to)[N], std::string_view from) noexcept
     to[fitting.copy(to, N - 1)] = '\0';
 }
 
-void
+__attribute__((format(printf, 3, 0))) void
 fill(Failure &failure, int code, const char *format, va_list arguments) noexcept
 {
     char text[2 * sizeof failure.text];
