@@ -6,10 +6,6 @@
 namespace outbox::test
 {
 
-namespace
-{
-
-// Random, but printed: OUTBOX_TEST_SEED repeats the choices of a run.
 unsigned
 choose_seed()
 {
@@ -19,6 +15,9 @@ choose_seed()
     std::printf("OUTBOX_TEST_SEED=%u\n", seed);
     return seed;
 }
+
+namespace
+{
 
 class Client
 {

@@ -34,6 +34,22 @@ public:
     // Makes the data directory. `settings` are added to the harness's own and win over them.
     void init(const Settings &settings = {});
 
+    // Makes the data directory a copy of a running cluster's, with the same settings and these: as
+    // pg_basebackup leaves it, or a standby that follows it under the application name `name`.
+    void copy_from(const PgCluster &source, const Settings &settings = {});
+    void follow(const PgCluster &primary, const std::string &name, const Settings &settings = {});
+
+    // Makes the data directory a copy of another's files, as a snapshot of a disk would be. The
+    // source must not run.
+    void copy_files_from(const PgCluster &source, const Settings &settings = {});
+
+    // Turns a running standby into a primary, and waits until it is one.
+    void promote();
+
+    // Every process of the server stands still (SIGSTOP), or goes on.
+    void pause();
+    void resume();
+
     // Starts the server and waits until it accepts connections.
     void start();
 
@@ -76,6 +92,7 @@ private:
     std::string read_log() const;
     std::string log_tail() const;
     void write_settings() const;
+    void adopt_settings(const PgCluster &source, const Settings &settings);
     bool accepts_connections() const;
 
     std::filesystem::path
