@@ -64,9 +64,7 @@ Publisher::start(const StoredPosition &stored)
     keys_.open(stored.position.from, stored.position.to, stored.position.last_seq, kRingSlots);
     window_open_ = progress_.windows() > 0;
     ask_standbys_ = true;
-    published_before_ =
-        stored.published_total - static_cast<int64>(progress_.acknowledged_prefix());
-    saved_ = stored.position;
+    published_before_ = stored.published_total;
 }
 
 void
@@ -272,7 +270,8 @@ Publisher::hand_over_some()
 void
 Publisher::set_aside(const EventRow &event, const EventKey *key) noexcept
 {
-    (void) progress_.acknowledge(progress_.add(event.seq, 0, event.created_at, key->locator));
+    const std::uint64_t tag = progress_.add(event.seq, 0, event.created_at, key->locator);
+    (void) progress_.acknowledge(tag, false);
 }
 
 Publisher::HandOver
@@ -334,6 +333,23 @@ Publisher::produce(const EventRow &event, const EventKey *key, kafka::Record *re
     return HandOver::halted;
 }
 
+std::int64_t
+Publisher::published() const noexcept
+{
+    return static_cast<std::int64_t>(progress_.published_prefix() + redelivered_);
+}
+
+long
+Publisher::redeliver_within_ms(TimestampTz now) const noexcept
+{
+    const TimestampTz due_at = redelivery_.due_at();
+    if (due_at == 0 || paused() || halted_ || !producer_)
+        return -1;
+    if (due_at > now)
+        return TimestampDifferenceMilliseconds(now, due_at);
+    return outstanding() == 0 ? 0 : -1; // the last report wakes us
+}
+
 bool
 Publisher::caught_up() const noexcept
 {
@@ -350,9 +366,9 @@ Publisher::save_if_due(TimestampTz now, bool at_once, long *wait_ms)
     *wait_ms = -1;
     static Position position;
     call_cpp([&] { position = progress_.position(); });
-    const int64 published = published_before_ + static_cast<int64>(progress_.acknowledged_prefix());
-    // A position that only skips what has no events is worth no write.
-    const bool moved = !(position == saved_) && last_published_at_ > saved_at_;
+    const std::uint64_t prefix = progress_.acknowledged_prefix();
+    // A position that only skips transactions without events is worth no write.
+    const bool moved = prefix != saved_prefix_ || redelivered_ != saved_redelivered_;
     if (!moved)
         return true;
     const long interval = caught_up() ? kSaveIdleMs : kSaveMs;
@@ -365,14 +381,15 @@ Publisher::save_if_due(TimestampTz now, bool at_once, long *wait_ms)
 
     StartTransactionCommand();
     PushActiveSnapshot(GetTransactionSnapshot());
-    const bool saved = save_position(position, published);
+    const bool saved = save_position(position, published_before_ + published());
     const bool tick = saved && TimestampDifferenceMilliseconds(tick_at_, now) >= kTickMs;
     if (tick)
         save_tick(position.from);
     end_transaction();
     if (!saved)
         return false;
-    call_cpp([&] { saved_ = position; });
+    saved_prefix_ = prefix;
+    saved_redelivered_ = redelivered_;
     saved_at_ = now;
     if (tick)
         tick_at_ = now;
@@ -392,7 +409,7 @@ Publisher::fill_report(RelayReport *report) const noexcept
                                                             : 0;
     report->in_flight_events = static_cast<int32>(progress_.in_flight());
     report->in_flight_bytes = static_cast<int64>(progress_.in_flight_bytes());
-    report->published = progress_.acknowledged_prefix();
+    report->published = static_cast<uint64>(published());
     report->last_published_at = last_published_at_;
     report->consecutive_failures = static_cast<int32>(backoff_.failures());
     report->next_attempt_at = backing_off() ? next_attempt_at_ : 0;

@@ -58,8 +58,8 @@ public:
     // The table outbox.deliveries or outbox.pauses was changed by somebody.
     void reload_deliveries() noexcept { redelivery_.reload_soon(); }
     bool paused() const noexcept { return redelivery_.paused(); }
-    // When an event is to be tried again; 0: none is.
-    TimestampTz due_at() const noexcept { return redelivery_.due_at(); }
+    // When the next event is to be tried again, in ms; -1: none is, or something else comes first.
+    long redeliver_within_ms(TimestampTz now) const noexcept;
 
     // Writes the position, in a transaction of its own, when it is due. Returns false when the
     // table's row is gone. Sets *wait_ms to when it will be due, -1: not before something happens.
@@ -70,7 +70,7 @@ public:
     int oversized_batches() const noexcept { return oversized_batches_; }
 
     // Events published by this process.
-    std::uint64_t published() const noexcept { return progress_.acknowledged_prefix(); }
+    std::int64_t published() const noexcept;
 
     // Nothing read is unpublished, and nothing is in flight.
     bool caught_up() const noexcept;
@@ -166,7 +166,8 @@ private:
     std::int64_t published_before_ = 0; // by earlier relays
     std::uint64_t redelivered_ = 0;
     TimestampTz last_published_at_ = 0;
-    Position saved_;
+    std::uint64_t saved_prefix_ = 0;
+    std::uint64_t saved_redelivered_ = 0;
     TimestampTz saved_at_ = 0;
     TimestampTz tick_at_ = 0;
 

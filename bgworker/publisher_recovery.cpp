@@ -50,7 +50,7 @@ Publisher::park_tag(std::uint64_t tag, const kafka::Failure &failure)
     EventRow event;
     if (fetch_event(&tables_, &key, &event))
         redelivery_.refuse(event, slot_of(flight.locator), true, 0, failure, policy_);
-    (void) progress_.acknowledge(tag);
+    (void) progress_.acknowledge(tag, false);
 }
 
 void

@@ -337,7 +337,8 @@ Redelivery::send_due(EventTables *tables, kafka::Producer *producer, TimestampTz
     reload_ = true;
     if (!sent_.empty() || !next_due(now, &row))
         return;
-    attempting_ = send(row, tables, producer);
+    (void) send(row, tables, producer);
+    attempting_ = !sent_.empty() && !sent_.back().done;
 }
 
 } // namespace outbox

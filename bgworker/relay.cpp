@@ -164,8 +164,7 @@ run_round()
     case StepResult::gone:
         exit_as(RelayExit::no_extension);
     }
-    if (publisher.due_at() != 0 && !publisher.paused())
-        wait_ms = sooner(wait_ms, TimestampDifferenceMilliseconds(now, publisher.due_at()));
+    wait_ms = sooner(wait_ms, publisher.redeliver_within_ms(now));
     long save_ms;
     if (!publisher.save_if_due(now, false, &save_ms))
         exit_as(RelayExit::restart);
@@ -196,7 +195,7 @@ maintain()
         settle_restored();
     PopActiveSnapshot();
     CommitTransactionCommand();
-    const uint64 published = relay.publisher->published();
+    const int64 published = relay.publisher->published();
     if (published != relay.maintained_at_count)
         summarize_new_blocks();
     relay.maintained_at_count = published;

@@ -23,7 +23,7 @@ struct Relay
     bool restart;
     StepResult step;         // how the last round ended
     TimestampTz maintain_at; // not before
-    uint64 maintained_at_count;
+    int64 maintained_at_count;
 };
 
 extern Relay relay;

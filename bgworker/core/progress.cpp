@@ -60,7 +60,7 @@ Progress::add(std::int64_t seq, std::size_t bytes, std::int64_t created_at,
 {
     assert(behind_prefix() < ring_.size());
     assert(!windows_.empty() && !windows_.back().closed);
-    at(tail_) = {seq, created_at, locator, static_cast<std::uint32_t>(bytes), false};
+    at(tail_) = {seq, created_at, locator, static_cast<std::uint32_t>(bytes), false, false};
     in_flight_++;
     bytes_ += bytes;
     return tail_++;
@@ -85,11 +85,12 @@ Progress::find(std::uint64_t tag, InFlight &event) const noexcept
 }
 
 bool
-Progress::acknowledge(std::uint64_t tag) noexcept
+Progress::acknowledge(std::uint64_t tag, bool published) noexcept
 {
     if (tag < head_ || tag >= tail_ || at(tag).acknowledged)
         return false;
     at(tag).acknowledged = true;
+    at(tag).published = published;
     in_flight_--;
     bytes_ -= at(tag).bytes;
     if (tag == head_)
@@ -106,6 +107,7 @@ Progress::advance() noexcept
         while (windows_.size() > 1 && windows_[1].first <= head_)
             retire_windows();
         last_seq_ = at(head_).seq;
+        published_ += at(head_).published ? 1 : 0;
         head_++;
     }
     retire_windows();

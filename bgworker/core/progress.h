@@ -66,8 +66,9 @@ public:
     void remove_last() noexcept;
 
     // Notes an acknowledgement. Returns false for a tag that is not in flight: it was acknowledged
-    // before, or belongs to the time before reset().
-    bool acknowledge(std::uint64_t tag) noexcept;
+    // before, or belongs to the time before reset(). An event that was set aside instead of
+    // published counts as done too.
+    bool acknowledge(std::uint64_t tag, bool published = true) noexcept;
 
     // As described at Position. Valid until the next call that is not const.
     Position position() const;
@@ -76,8 +77,10 @@ public:
     std::size_t in_flight() const noexcept { return in_flight_; }
     std::size_t in_flight_bytes() const noexcept { return bytes_; }
 
-    // Events acknowledged since the beginning, all of the prefix.
+    // Events acknowledged since the beginning, all of the prefix, and those of them that were
+    // published.
     std::uint64_t acknowledged_prefix() const noexcept { return head_ - forgotten_; }
+    std::uint64_t published_prefix() const noexcept { return published_; }
 
     // Events that stand behind the prefix: in flight, or acknowledged out of order.
     std::size_t behind_prefix() const noexcept { return static_cast<std::size_t>(tail_ - head_); }
@@ -95,6 +98,7 @@ private:
         std::uint64_t locator;
         std::uint32_t bytes;
         bool acknowledged;
+        bool published;
     };
 
     struct Window
@@ -113,6 +117,7 @@ private:
     std::uint64_t head_ = 0; // first tag behind the prefix
     std::uint64_t tail_ = 0; // tag of the next event
     std::uint64_t forgotten_ = 0;
+    std::uint64_t published_ = 0;
     std::size_t in_flight_ = 0;
     std::size_t bytes_ = 0;
 
