@@ -205,8 +205,16 @@ Publisher::read_stream(std::uint64_t mark, bool look)
 int
 Publisher::group_limit()
 {
+    // Acknowledgements take milliseconds; what takes longer is stuck, and must not hold up the
+    // rest.
+    constexpr int kQuietMs = 2000;
     const TimestampTz now = GetCurrentTimestamp();
-    if (paused() || redelivery_.attempting() || redelivery_.wants_quiet(now))
+    const bool quiet = redelivery_.wants_quiet(now);
+    if (!quiet)
+        quiet_since_ = now;
+    else if (outstanding() > 0 && TimestampDifferenceExceeds(quiet_since_, now, kQuietMs))
+        redelivery_.give_up_quiet(now);
+    if (paused() || redelivery_.attempting() || quiet)
         return 0;
     if (!isolation_.active())
         return kEventsPerStep;

@@ -135,6 +135,7 @@ private:
     TimestampTz oldest_waiting_ = 0;
 
     Redelivery redelivery_;
+    TimestampTz quiet_since_ = 0; // when nothing was due for the last time
     FailurePolicy policy_ = {};
 
     // Nothing is handed over until recover() has gone back to the acknowledged prefix.

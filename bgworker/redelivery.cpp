@@ -123,6 +123,13 @@ Redelivery::wants_quiet(TimestampTz now) const noexcept
     return due_at_ != 0 && due_at_ <= now && !reload_;
 }
 
+void
+Redelivery::give_up_quiet(TimestampTz now) noexcept
+{
+    constexpr int64 kLaterMs = 10000;
+    due_at_ = TimestampTzPlusMilliseconds(now, kLaterMs);
+}
+
 bool
 Redelivery::has_work() const noexcept
 {

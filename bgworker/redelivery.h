@@ -43,6 +43,8 @@ public:
     // Whether an event is due that must be tried alone: nothing new may be handed over, and
     // send_due() is to be called once nothing else is outstanding. No transaction.
     bool wants_quiet(TimestampTz now) const noexcept;
+    // What is outstanding does not come back: new events may go on, and the due one is tried later.
+    void give_up_quiet(TimestampTz now) noexcept;
     // While a single event is tried, nothing else goes out. No transaction.
     bool attempting() const noexcept { return attempting_; }
 

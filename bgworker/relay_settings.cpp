@@ -52,7 +52,7 @@ void
 note_config_error(const kafka::Failure &why)
 {
     snprintf(relay.config_error, sizeof(relay.config_error), "%s%s%s", why.text,
-             why.hint[0] != '\0' ? " " : "", why.hint);
+             why.hint[0] != '\0' ? "; " : "", why.hint);
     ereport(WARNING, (errcode(ERRCODE_CONFIG_FILE_ERROR),
                       errmsg("outbox relay: the Kafka configuration is not usable: %s", why.text),
                       why.hint[0] != '\0' ? errhint("%s", why.hint) : 0));

@@ -6,8 +6,6 @@
 extern "C"
 {
 #include "common/hashfn.h"
-#include "port/pg_bswap.h"
-#include "utils/pg_locale.h"
 }
 
 namespace outbox

@@ -29,7 +29,7 @@ select
   pg_catalog.clock_timestamp() operator(pg_catalog.-) r.oldest_event_at as backlog_age,
   r.in_flight_events,
   r.in_flight_bytes,
-  coalesce((select p.published_total from outbox.current_position p), 0) as published_total,
+  coalesce((select pg_catalog.max(p.published_total) from outbox.relay_position p), 0) as published_total,
   r.last_published_at,
   (select pg_catalog.count(*) from outbox.deliveries d where d.state operator(pg_catalog.=) 'FAILED') as failed_events,
   r.consecutive_failures,
