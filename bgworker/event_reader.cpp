@@ -4,6 +4,7 @@
 
 extern "C"
 {
+#include "access/clog.h"
 #include "access/nbtree.h"
 #include "utils/fmgroids.h"
 }
@@ -106,7 +107,10 @@ note_commit(CommitLog *log, uint64 xid)
     // The status of very old transactions is gone, and with it any doubt about their durability.
     if (!TransactionIdIsNormal(short_xid) || TransactionIdPrecedes(short_xid, oldest_known_xid()))
         return;
-    const XLogRecPtr lsn = TransactionIdGetCommitLSN(short_xid);
+    // Not TransactionIdGetCommitLSN(): what that remembers of this id may be older than the commits
+    // of its neighbours.
+    XLogRecPtr lsn = InvalidXLogRecPtr;
+    (void) TransactionIdGetStatus(short_xid, &lsn);
     if (lsn > log->latest)
         log->latest = lsn;
 }
