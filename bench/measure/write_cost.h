@@ -1,0 +1,60 @@
+// What an event costs the transaction that emits it, in the server: time and WAL.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "bench/support/samples.h"
+#include "bench/support/servers.h"
+
+namespace outbox::bench
+{
+
+// For one event. Full page images are left out: how many there are depends on the last checkpoint.
+struct WriteCost
+{
+    double microseconds = 0;
+    double cpu_microseconds = 0; // of the backend
+    double wal_bytes = 0;
+};
+
+// The ways to write an event.
+enum class Writer
+{
+    kNothing, // a statement with the same parameters or source rows, that writes nothing
+    kBare,    // INSERT of ready values into a table like outbox.events_0 with the same indexes
+    kEmit,    // outbox.emit()
+    kEvents   // INSERT of four columns into outbox.events, completed by its trigger
+};
+constexpr Writer kWriters[] = {Writer::kNothing, Writer::kBare, Writer::kEmit, Writer::kEvents};
+const char *name_of(Writer writer);
+const char *describe(Writer writer);
+
+// One entry for each round.
+struct WriteCosts
+{
+    std::map<Writer, std::vector<WriteCost>> rounds;
+
+    Spread microseconds(Writer writer) const;
+    Spread cpu_microseconds(Writer writer) const;
+    Spread wal_bytes(Writer writer) const;
+
+    // How many times the bare INSERT's time the writer takes.
+    double times_bare(Writer writer) const;
+};
+
+struct WriteCostResult
+{
+    int events = 0;
+    WriteCosts single; // a prepared statement for each event
+    WriteCosts set;    // one statement for all of them
+};
+
+WriteCostResult measure_write_cost(Servers &servers, int events, int rounds);
+
+nlohmann::ordered_json to_json(const WriteCostResult &result);
+
+} // namespace outbox::bench

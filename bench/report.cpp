@@ -1,0 +1,181 @@
+#include "report.h"
+
+#include <fmt/format.h>
+
+#include "bench/support/inputs.h"
+#include "bench/support/topics.h"
+#include "reach.h"
+
+namespace outbox::bench
+{
+
+namespace
+{
+
+std::string
+with_range(const Spread &spread, int digits)
+{
+    return fmt::format("{:.{}f} ({:.{}f} - {:.{}f})", spread.median, digits, spread.low, digits,
+                       spread.high, digits);
+}
+
+std::string
+megabytes(long bytes)
+{
+    return fmt::format("{:.0f} MB", static_cast<double>(bytes) / 1e6);
+}
+
+// Seconds of processor time for a million events, averaged over the rounds.
+double
+per_million(const std::vector<DrainRun> &runs, double DrainRun::*seconds)
+{
+    double sum = 0;
+    double events = 0;
+    for (const DrainRun &run : runs)
+    {
+        sum += run.*seconds;
+        events += static_cast<double>(run.events);
+    }
+    return sum / events * 1e6;
+}
+
+MemoryUse
+most_memory(const std::vector<DrainRun> &runs)
+{
+    MemoryUse most;
+    for (const DrainRun &run : runs)
+        most.raise_to(run.memory);
+    return most;
+}
+
+std::string
+drain_line(const char *who, const Spread &rate, const std::vector<DrainRun> &runs)
+{
+    return fmt::format("  {:<26}{:<32}{:>8.2f} s{:>10.2f} s\n", who, with_range(rate, 0),
+                       per_million(runs, &DrainRun::cpu_seconds),
+                       per_million(runs, &DrainRun::broker_cpu_seconds));
+}
+
+std::string
+memory_line(int64_t events, const MemoryUse &memory)
+{
+    return fmt::format("  {:<26}{:>10}{:>32}\n", fmt::format("{} events", events),
+                       megabytes(memory.own), megabytes(memory.peak_rss));
+}
+
+std::string
+drain_text(const DrainResult &drain)
+{
+    const MemoryUse most = most_memory(drain.relay);
+    return fmt::format("\nDrain of {} committed events: {} bytes of JSON, {} keys, {} partitions; "
+                       "{} rounds, median (lowest - highest)\n",
+                       drain.relay.front().events, kPayloadBytes, kKeys, kPartitions,
+                       drain.relay.size()) +
+           fmt::format("  {:<26}{:<32}{:>10}{:>12}\n", "", "events/s", "CPU/10^6", "broker/10^6") +
+           drain_line("bare librdkafka producer", drain.bare_rate(), drain.bare) +
+           drain_line("outbox relay", drain.relay_rate(), drain.relay) +
+           fmt::format("  {:<26}{:.2f}\n", "ratio", drain.ratio()) +
+           "\nThe relay's peak memory meanwhile\n" +
+           fmt::format("  {:<26}{:>10}{:>32}\n", "backlog", "its own",
+                       "with shared buffers (VmHWM)") +
+           memory_line(drain.relay.front().events, most) +
+           memory_line(drain.relay_small.events, drain.relay_small.memory);
+}
+
+std::string
+latency_line(const char *what, const Latencies &latencies)
+{
+    return fmt::format("  {:<40}{:<22}{:>8.2f}{:>8.2f}{:>9.2f}\n", what,
+                       with_range(latencies.at(0.5), 2), latencies.at(0.95).median,
+                       latencies.at(0.99).median, latencies.at(1).high);
+}
+
+std::string
+latency_text(const LatencyResult &latency)
+{
+    return fmt::format("\nLatency at {} events/s of {} clients, in ms; {} rounds of {} s, medians, "
+                       "the largest of all\n",
+                       latency.options.rate, latency.options.clients, latency.floor.rounds.size(),
+                       latency.options.seconds) +
+           fmt::format("  {:<40}{:<22}{:>8}{:>8}{:>9}\n", "", "p50", "p95", "p99", "max") +
+           latency_line("floor: produce -> consumer", latency.floor) +
+           latency_line("one commit, of a plain INSERT", latency.commit) +
+           latency_line("relay: COMMIT -> consumer", latency.relay) +
+           latency_line("relay: that COMMIT alone", latency.relay_commit) +
+           fmt::format("  {:<40}{:.2f}\n", "(relay - one commit) / floor, at p50",
+                       latency.times_floor());
+}
+
+std::string
+write_lines(const char *shape, const WriteCosts &costs)
+{
+    std::string text = fmt::format("  {}\n", shape);
+    for (const Writer writer : kWriters)
+        text += fmt::format("    {:<30}{:<24}{:>8.2f}{:>10.1f}{:>10.2f}\n", describe(writer),
+                            with_range(costs.microseconds(writer), 2),
+                            costs.cpu_microseconds(writer).median, costs.wal_bytes(writer).median,
+                            costs.times_bare(writer));
+    return text;
+}
+
+std::string
+write_text(const WriteCostResult &write)
+{
+    return fmt::format("\nCost of an event where it is written, in the server; {} events a round, "
+                       "without full page images\n",
+                       write.events) +
+           fmt::format("  {:<32}{:<24}{:>8}{:>10}{:>10}\n", "", "us", "CPU us", "WAL bytes",
+                       "x bare") +
+           write_lines("a prepared statement each", write.single) +
+           write_lines("one statement for all", write.set);
+}
+
+std::string
+reach_text(const Results &results)
+{
+    std::string text = "\nReach\n";
+    for (const Reach &reach : reaches(results))
+        text += fmt::format("  {:<8}{:<54}{:>8.2f}  ({} {})\n", reach.met() ? "met" : "MISSED",
+                            reach.what, reach.figure, reach.at_least ? ">=" : "<=", reach.limit);
+    return text;
+}
+
+} // namespace
+
+std::string
+to_text(const Results &results)
+{
+    std::string text = fmt::format("\noutbox benchmark of {}\n", results.date);
+    for (const auto &[name, value] : results.setup)
+        text += fmt::format("  {:<14}{}\n", name, value);
+    if (results.drain)
+        text += drain_text(*results.drain);
+    if (results.latency)
+        text += latency_text(*results.latency);
+    if (results.write)
+        text += write_text(*results.write);
+    return text + reach_text(results);
+}
+
+nlohmann::ordered_json
+to_json(const Results &results)
+{
+    nlohmann::ordered_json all;
+    all["date"] = results.date;
+    for (const auto &[name, value] : results.setup)
+        all["setup"][name] = value;
+    if (results.drain)
+        all["drain"] = to_json(*results.drain);
+    if (results.latency)
+        all["latency"] = to_json(*results.latency);
+    if (results.write)
+        all["write_cost"] = to_json(*results.write);
+    for (const Reach &reach : reaches(results))
+        all["reach"].push_back({{"what", reach.what},
+                                {"figure", reach.figure},
+                                {reach.at_least ? "at_least" : "at_most", reach.limit},
+                                {"met", reach.met()}});
+    return all;
+}
+
+} // namespace outbox::bench
