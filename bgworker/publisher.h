@@ -114,6 +114,7 @@ private:
     bool settle_refusals();
     void park_refused_tags();
     void park_tag(std::uint64_t tag, const kafka::Failure &failure);
+    void give_up_stuck(TimestampTz now);
     void rewind();
     void note_failure(const kafka::Failure &failure) noexcept;
     void note_success() noexcept;
@@ -154,6 +155,10 @@ private:
     Isolation isolation_;
     std::size_t sent_in_group_ = 0;
     int oversized_batches_ = 0;
+
+    // The first event in flight, and since when it is the first.
+    std::uint64_t first_tag_ = 0;
+    TimestampTz first_since_ = 0;
 
     Backoff backoff_;
     TimestampTz next_attempt_at_ = 0;

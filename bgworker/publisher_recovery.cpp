@@ -89,6 +89,38 @@ Publisher::settle_refusals()
     return true;
 }
 
+// librdkafka keeps records of a topic for ever when Kafka refuses to describe it, and says nothing.
+// The position stays behind such a record, so it is taken back and its topic counts as refused.
+void
+Publisher::give_up_stuck(TimestampTz now)
+{
+    constexpr int kStuckMs = 30000;
+    // While Kafka is out of reach, everything waits.
+    if (!backing_off() && redelivery_.give_up_attempt(now))
+    {
+        halted_ = true;
+        producer_->purge();
+        return;
+    }
+    if (progress_.in_flight() == 0 || progress_.first_tag() != first_tag_)
+    {
+        first_tag_ = progress_.first_tag();
+        first_since_ = now;
+        return;
+    }
+    // When nothing gets through, it is not the topic.
+    const bool others_flow = last_published_at_ > first_since_;
+    if (!others_flow || !TimestampDifferenceExceeds(first_since_, now, kStuckMs))
+        return;
+    kafka::describe(topic_refusal_, 0, "not acknowledged for %d seconds while other events were",
+                    kStuckMs / 1000);
+    topic_refusal_.cls = kafka::FailureClass::topic;
+    strlcpy(topic_refusal_.name, "_TIMED_OUT", sizeof(topic_refusal_.name));
+    refused_tags_.push_back(first_tag_); // reserved
+    halted_ = true;
+    producer_->purge();
+}
+
 // Everything behind the acknowledged prefix is read and handed over again.
 void
 Publisher::rewind()
@@ -126,6 +158,8 @@ Publisher::watch_attempts(TimestampTz now)
 long
 Publisher::recover(TimestampTz now)
 {
+    if (!halted_ && producer_)
+        give_up_stuck(now);
     if (!halted_)
         return backing_off() ? watch_attempts(now) : -1;
     if (outstanding() > 0 &&

@@ -337,6 +337,44 @@ Redelivery::step(EventTables *tables, kafka::Producer *producer, const FailurePo
     return more || refused_;
 }
 
+// A topic that was refused as a whole is asked for first: librdkafka would keep the record until
+// the topic is there, and everything else would wait with it.
+bool
+Redelivery::topic_takes(const DeliveryRow &row, EventTables *tables, kafka::Producer *producer)
+{
+    constexpr int kAskMs = 200;
+    EventRow event;
+    char topic[kTopicBuffer];
+    kafka::Record record;
+    if (!find_event(tables, row.slot, row.xid, row.seq, &event) ||
+        build_record(event, GetCurrentTimestamp(), topic, &record) != nullptr ||
+        row.lane != topic_lane(record.topic))
+        return true;
+    kafka::Failure why;
+    if (producer->topic_usable(record.topic, kAskMs, why))
+        return true;
+    refused_ = true;
+    refused_row_ = row;
+    refusal_ = why;
+    refusal_.cls = kafka::FailureClass::topic;
+    return false;
+}
+
+bool
+Redelivery::give_up_attempt(TimestampTz now) noexcept
+{
+    constexpr int kAttemptMs = 10000;
+    if (!attempting_ || sent_.empty() ||
+        !TimestampDifferenceExceeds(attempting_since_, now, kAttemptMs))
+        return false;
+    refused_ = true;
+    refused_row_ = sent_.front().row;
+    kafka::describe(refusal_, 0, "not acknowledged for %d seconds", kAttemptMs / 1000);
+    refusal_.cls = kafka::FailureClass::topic;
+    strlcpy(refusal_.name, "_TIMED_OUT", sizeof(refusal_.name));
+    return true;
+}
+
 void
 Redelivery::send_due(EventTables *tables, kafka::Producer *producer, TimestampTz now)
 {
@@ -344,8 +382,11 @@ Redelivery::send_due(EventTables *tables, kafka::Producer *producer, TimestampTz
     reload_ = true;
     if (!sent_.empty() || !next_due(now, &row))
         return;
+    if (!topic_takes(row, tables, producer))
+        return;
     (void) send(row, tables, producer);
     attempting_ = !sent_.empty() && !sent_.back().done;
+    attempting_since_ = now;
 }
 
 } // namespace outbox

@@ -67,6 +67,10 @@ public:
     // The producer is gone, and with it all that was in flight. No transaction.
     void forget_in_flight() noexcept;
 
+    // Whether the event that is tried has been out for too long: then the producer must be purged,
+    // and the attempt counts as refused. No transaction.
+    bool give_up_attempt(TimestampTz now) noexcept;
+
     // Whether step() has something to note or to send. No transaction.
     bool has_work() const noexcept;
     TimestampTz due_at() const noexcept { return due_at_; }
@@ -85,6 +89,7 @@ private:
     void note_results(EventTables *tables, const FailurePolicy &policy);
     bool release(Lane lane, EventTables *tables, kafka::Producer *producer);
     bool send(const DeliveryRow &row, EventTables *tables, kafka::Producer *producer);
+    bool topic_takes(const DeliveryRow &row, EventTables *tables, kafka::Producer *producer);
     void note_refusal(const DeliveryRow &row, EventTables *tables, const kafka::Failure &failure,
                       const FailurePolicy &policy);
     bool has_room() const noexcept { return sent_.size() < limit_; }
@@ -98,6 +103,7 @@ private:
     std::vector<Lane> scratch_;
     std::size_t limit_ = kMaxInFlight; // halves when waiting events are refused together
     bool attempting_ = false;
+    TimestampTz attempting_since_ = 0;
     bool refused_ = false;
     DeliveryRow refused_row_ = {};
     kafka::Failure refusal_;

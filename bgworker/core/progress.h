@@ -85,6 +85,9 @@ public:
     // Events that stand behind the prefix: in flight, or acknowledged out of order.
     std::size_t behind_prefix() const noexcept { return static_cast<std::size_t>(tail_ - head_); }
 
+    // Tag of the first event behind the prefix, if there is one.
+    std::uint64_t first_tag() const noexcept { return head_; }
+
     // When the oldest event behind the prefix was created; 0 when there is none.
     std::int64_t oldest_created_at() const noexcept;
 

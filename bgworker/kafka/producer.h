@@ -109,6 +109,10 @@ public:
     // Asks a broker for something, and waits for the answer at most this long.
     bool reachable(int timeout_ms) noexcept;
 
+    // Asks Kafka about a topic, and waits for the answer at most this long. Returns false, and why,
+    // when Kafka does not name a partition of it.
+    bool topic_usable(std::string_view topic, int timeout_ms, Failure &why) noexcept;
+
     // For tests: kills the producer as if Kafka had sent this error.
     void make_fatal(int code, const char *reason) noexcept;
 
