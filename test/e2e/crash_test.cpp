@@ -61,7 +61,7 @@ strike(Victim victim, PgCluster &server, const TestDatabase &database)
 void
 expect_nothing_lost_over_kills(const char *fault, Victim victim, int rounds)
 {
-    OwnCluster server(kFaultRetries);
+    OwnCluster server(kFaultSettings);
     server.expect_kill();
     TestDatabase database(server);
     kafka().create_topic(database.topic());

@@ -104,12 +104,16 @@ FaultRounds::struck()
     allowed_ += received_since(began_ - kRepeatable);
     duplicates_.push_back(take_new_records());
 
-    const auto after = WallClock::now();
-    const int64_t after_ms =
-        std::chrono::duration_cast<Milliseconds>(after.time_since_epoch()).count();
+    struck_ms_ =
+        std::chrono::duration_cast<Milliseconds>(WallClock::now().time_since_epoch()).count();
+}
+
+void
+FaultRounds::wait_recovered()
+{
     const bool recovered = consumer_.read_until(
-        kRecoveryLimit, [&](const std::vector<Record> &records)
-        { return !records.empty() && records.back().timestamp_ms > after_ms; });
+        kRecoveryLimit, [this](const std::vector<Record> &records)
+        { return !records.empty() && records.back().timestamp_ms > struck_ms_; });
     EXPECT_TRUE(recovered) << fault_ << ": no new event within a minute";
     recoveries_.push_back(std::chrono::duration_cast<Milliseconds>(WallClock::now() - began_));
     duplicates_.back() += take_new_records();

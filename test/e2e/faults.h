@@ -11,9 +11,10 @@
 namespace outbox::test
 {
 
-// Retries quickly, so that tests do not wait for the backoff.
-inline const Settings kFaultRetries = {{"outbox.backoff_initial", "100ms"},
-                                       {"outbox.backoff_max", "500ms"}};
+// Retries quickly, so that tests do not wait for the backoff. Processes die here, no machine does:
+// without fsync a crash takes the same from the server, and recovery does not wait for the disk.
+inline const Settings kFaultSettings = {
+    {"outbox.backoff_initial", "100ms"}, {"outbox.backoff_max", "500ms"}, {"fsync", "off"}};
 
 // How often a fault that strikes at random instants is repeated; OUTBOX_TEST_ROUNDS wins.
 int fault_rounds(int rounds);
@@ -28,13 +29,19 @@ public:
     // Reads until a random instant within this time from now: where the next blow falls.
     void read_for_random(Milliseconds at_most);
 
-    // Strikes, and reads on until an event that was emitted after it arrives. Fails the test when
-    // none does.
+    // Strikes, does what comes after, and reads on until an event that was emitted after the blow
+    // arrives. Fails the test when none does.
     template <class Strike> void round(Strike &&strike)
+    {
+        round(strike, [] {});
+    }
+    template <class Strike, class Aftermath> void round(Strike &&strike, Aftermath &&aftermath)
     {
         begin();
         strike();
         struck();
+        aftermath();
+        wait_recovered();
     }
 
     // A number from 0 to count - 1.
@@ -49,6 +56,7 @@ private:
 
     void begin();
     void struck();
+    void wait_recovered();
     size_t take_new_records();
     size_t received_since(WallClock::time_point start) const;
 
@@ -59,6 +67,7 @@ private:
     size_t looked_at_ = 0;
     size_t late_duplicates_ = 0;
     WallClock::time_point began_;
+    int64_t struck_ms_ = 0;
     std::vector<size_t> duplicates_; // of each round
     size_t allowed_ = 0;
     std::vector<Milliseconds> recoveries_;
