@@ -271,7 +271,9 @@ Publisher::hand_over_some()
             break;
     }
     (void) MemoryContextSwitchTo(outer);
-    return result == HandOver::done && !(isolation_.active() && keys_.next() != nullptr);
+    // A group goes on when it is acknowledged; one of which all was set aside goes on by itself.
+    const bool group_sent = isolation_.active() && progress_.in_flight() > 0;
+    return result == HandOver::done && !(group_sent && keys_.next() != nullptr);
 }
 
 // The event is neither in flight nor lost: outbox.deliveries has it.
