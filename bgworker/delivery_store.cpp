@@ -3,11 +3,6 @@
 #include "guard.h"
 #include "spi_call.h"
 
-extern "C"
-{
-#include "utils/array.h"
-}
-
 namespace outbox
 {
 
@@ -45,7 +40,16 @@ constexpr const char *kNextDueAt =
 constexpr const char *kWaiting =
     "select d.seq, d.xid, d.slot, d.lane, d.attempts from outbox.deliveries d "
     "where d.state operator(pg_catalog.=) 'WAITING' and d.lane operator(pg_catalog.=) $1 "
-    "and d.seq operator(pg_catalog.>) $2 order by d.seq limit $3";
+    "and d.seq operator(pg_catalog.>) $2 and d.seq operator(pg_catalog.<>) all ($4) "
+    "order by d.seq limit $3";
+
+constexpr const char *kSettled =
+    "select d.seq from outbox.deliveries d where d.seq operator(pg_catalog.=) $1 "
+    "and not d.blocking and d.state operator(pg_catalog.<>) 'WAITING'";
+
+constexpr const char *kLastSettled =
+    "select d.seq from outbox.deliveries d where not d.blocking "
+    "and d.state operator(pg_catalog.<>) 'WAITING' order by d.seq desc limit 1";
 
 constexpr const char *kMove =
     "update outbox.deliveries d set lane = $2 where d.seq operator(pg_catalog.=) $1";
@@ -183,14 +187,48 @@ next_due_at()
     return at;
 }
 
-int
-waiting_of_lane(Lane lane, int64 after, DeliveryRow *rows, int count)
+ArrayType *
+int8_array(Datum *elements, size_t count)
 {
-    Oid types[] = {INT8OID, INT8OID, INT8OID};
-    Datum values[] = {Int64GetDatum(static_cast<int64>(lane)), Int64GetDatum(after),
-                      Int64GetDatum(static_cast<int64>(count))};
+    return construct_array(elements, static_cast<int>(count), INT8OID, sizeof(int64),
+                           FLOAT8PASSBYVAL, TYPALIGN_DOUBLE);
+}
+
+bool
+has_settled_row(int64 seq)
+{
+    Oid types[] = {INT8OID};
+    Datum values[] = {Int64GetDatum(seq)};
     spi_connect();
-    spi_execute(kWaiting, 3, types, values, SPI_OK_SELECT);
+    static SPIPlanPtr plan = nullptr;
+    spi_execute_kept(&plan, kSettled, 1, types, values, SPI_OK_SELECT);
+    const bool found = SPI_processed > 0;
+    SPI_finish();
+    return found;
+}
+
+int64
+last_settled_seq()
+{
+    spi_connect();
+    spi_execute(kLastSettled, 0, nullptr, nullptr, SPI_OK_SELECT);
+    bool is_null;
+    const int64 seq = SPI_processed == 0
+                          ? PG_INT64_MIN
+                          : DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[0],
+                                                        SPI_tuptable->tupdesc, 1, &is_null));
+    SPI_finish();
+    return seq;
+}
+
+int
+waiting_of_lane(Lane lane, int64 after, ArrayType *left_out, DeliveryRow *rows, int count)
+{
+    Oid types[] = {INT8OID, INT8OID, INT8OID, INT8ARRAYOID};
+    Datum values[] = {Int64GetDatum(static_cast<int64>(lane)), Int64GetDatum(after),
+                      Int64GetDatum(static_cast<int64>(count)), PointerGetDatum(left_out)};
+    spi_connect();
+    spi_execute(kWaiting, 4, types, values, SPI_OK_SELECT);
     const int found = static_cast<int>(SPI_processed);
     for (int i = 0; i < found; i++)
         read_row(static_cast<uint64>(i), true, &rows[i]);
@@ -216,9 +254,7 @@ remove_delivered(const std::vector<std::int64_t> &seqs)
     for (size_t i = 0; i < seqs.size(); i++)
         elements[i] = Int64GetDatum(seqs[i]);
     Oid types[] = {INT8ARRAYOID};
-    Datum values[] = {
-        PointerGetDatum(construct_array(elements, static_cast<int>(seqs.size()), INT8OID,
-                                        sizeof(int64), FLOAT8PASSBYVAL, TYPALIGN_DOUBLE))};
+    Datum values[] = {PointerGetDatum(int8_array(elements, seqs.size()))};
     spi_execute(kRemove, 1, types, values, SPI_OK_DELETE);
     SPI_finish();
 }

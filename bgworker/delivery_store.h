@@ -6,6 +6,11 @@
 
 #include "../extension/pg.h"
 
+extern "C"
+{
+#include "utils/array.h"
+}
+
 #include <vector>
 
 namespace outbox
@@ -52,8 +57,15 @@ bool next_due(TimestampTz now, DeliveryRow *row);
 // When the next event is to be tried again; 0: none is.
 TimestampTz next_due_at();
 
-// Up to `count` waiting events of a lane behind `after`, in order. Returns how many.
-int waiting_of_lane(Lane lane, int64 after, DeliveryRow *rows, int count);
+ArrayType *int8_array(Datum *elements, size_t count);
+
+// Up to `count` waiting events of a lane behind `after`, in order, but none of `left_out`. Returns
+// how many.
+int waiting_of_lane(Lane lane, int64 after, ArrayType *left_out, DeliveryRow *rows, int count);
+
+// Whether an event has a row and nothing waits for it, nor it for anything; and the last such.
+bool has_settled_row(int64 seq);
+int64 last_settled_seq();
 
 // Moves a waiting event to another lane.
 void move_to_lane(int64 seq, Lane lane);

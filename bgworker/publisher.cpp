@@ -163,6 +163,17 @@ Publisher::publish(bool look)
     return more ? StepResult::busy : result;
 }
 
+// While a culprit is looked for, in the stream or in a line, the two do not go out together: the
+// one would be blamed for the other.
+bool
+Publisher::may_release() const noexcept
+{
+    const bool stream_idle = progress_.in_flight() == 0;
+    if (redelivery_.isolating())
+        return stream_idle; // and the stream waits for it
+    return !isolation_.active() || (stream_idle && !window_open_);
+}
+
 // Returns true when there is more to do at once.
 bool
 Publisher::redeliver(TimestampTz now)
@@ -170,7 +181,7 @@ Publisher::redeliver(TimestampTz now)
     park_refused_tags();
     if (!may_redeliver(now))
         return false;
-    const bool more = redelivery_.step(&tables_, producer_.get(), policy_);
+    const bool more = redelivery_.step(&tables_, producer_.get(), policy_, may_release());
     if (producer_ && redelivery_.wants_quiet(now) && outstanding() == 0 && !paused())
     {
         redelivery_.send_due(&tables_, producer_.get(), now);
@@ -216,13 +227,20 @@ Publisher::group_limit()
         redelivery_.give_up_quiet(now);
     if (paused() || redelivery_.attempting() || quiet)
         return 0;
+    if (redelivery_.isolating())
+        return 0;
     if (!isolation_.active())
         return kEventsPerStep;
-    if (progress_.in_flight() > 0)
+    if (progress_.in_flight() > 0 || redelivery_.in_flight() > 0)
         return 0;
     if (sent_in_group_ > 0)
         isolation_.accepted(sent_in_group_);
     sent_in_group_ = 0;
+    if (!isolation_.active())
+    {
+        oversized_batches_ += oversized_suspected_;
+        oversized_suspected_ = 0;
+    }
     return static_cast<int>(std::min<std::size_t>(isolation_.group(), kEventsPerStep));
 }
 
@@ -284,6 +302,22 @@ Publisher::set_aside(const EventRow &event, const EventKey *key) noexcept
     (void) progress_.acknowledge(tag, false);
 }
 
+// Takes an event as acknowledged that was so before the last rewind, or that outbox.deliveries has
+// settled: it is read again, but not sent again. Needs room for an event.
+bool
+Publisher::is_done(const EventRow &event, const EventKey *key)
+{
+    const auto found = done_.find(event.seq);
+    if (found == done_.end() && !redelivery_.is_settled(event.seq))
+        return false;
+    const bool published = found != done_.end() && found->second;
+    const std::uint64_t tag = progress_.add(event.seq, 0, event.created_at, key->locator);
+    (void) progress_.acknowledge(tag, published);
+    if (found != done_.end())
+        done_.erase(found);
+    return true;
+}
+
 Publisher::HandOver
 Publisher::hand_over(const EventKey *key, TimestampTz now)
 {
@@ -291,16 +325,16 @@ Publisher::hand_over(const EventKey *key, TimestampTz now)
     if (!fetch_event(&tables_, key, &event))
         return HandOver::done;
     oldest_waiting_ = event.created_at;
-    if (!producer_)
+    if (!producer_ || !progress_.has_room(0, max_bytes_))
         return HandOver::full;
+    if (is_done(event, key))
+        return HandOver::done;
 
     char topic[kTopicBuffer];
     kafka::Record record;
     const char *problem = build_record(event, now, topic, &record);
     if (problem != nullptr)
     {
-        if (!progress_.has_room(0, max_bytes_))
-            return HandOver::full;
         redelivery_.refuse(event, slot_of(key->locator), true, 0, no_topic(problem), policy_);
         set_aside(event, key);
         return HandOver::done;

@@ -14,6 +14,7 @@
 #include "../extension/shared_state.h"
 
 #include <memory>
+#include <unordered_map>
 
 namespace outbox
 {
@@ -107,12 +108,15 @@ private:
     bool hand_over_some();
     int group_limit();
     HandOver hand_over(const EventKey *key, TimestampTz now);
+    bool is_done(const EventRow &event, const EventKey *key);
     HandOver produce(const EventRow &event, const EventKey *key, kafka::Record *record);
     void set_aside(const EventRow &event, const EventKey *key) noexcept;
     bool redeliver(TimestampTz now);
 
     bool settle_refusals();
     void park_refused_tags();
+    void settle_suspects(std::size_t refused);
+    bool may_release() const noexcept;
     void park_tag(std::uint64_t tag, const kafka::Failure &failure);
     void give_up_stuck(TimestampTz now);
     void rewind();
@@ -144,6 +148,10 @@ private:
     bool dead_ = false; // the producer is
     TimestampTz dead_since_ = 0;
 
+    // Events behind the prefix at the last rewinds that need not be handed over again, and whether
+    // they were published (or set aside). No more than the ring holds.
+    std::unordered_map<std::int64_t, bool> done_;
+
     // Events of the stream that Kafka refused and that are not yet set aside: each for itself, with
     // their topic; or some among those that were sent together.
     std::vector<std::uint64_t> refused_tags_;
@@ -155,6 +163,7 @@ private:
     Isolation isolation_;
     std::size_t sent_in_group_ = 0;
     int oversized_batches_ = 0;
+    int oversized_suspected_ = 0; // unless a single event turns out to be the culprit
 
     // The first event in flight, and since when it is the first.
     std::uint64_t first_tag_ = 0;

@@ -68,20 +68,36 @@ Publisher::park_refused_tags()
     refused_tags_.clear();
 }
 
+// A batch is refused as a whole, so an event that was refused alone is the culprit.
+void
+Publisher::settle_suspects(std::size_t refused)
+{
+    // A topic may take less in one batch than librdkafka sends.
+    if (refused > 1 && strcmp(refusal_.name, "MSG_SIZE_TOO_LARGE") == 0)
+        oversized_suspected_++;
+    if (refused > 1 || isolation_.active())
+        isolation_.refused(refused, suspects_reach_);
+    if (refused > 1)
+        return;
+    oversized_suspected_ = 0;
+    park_tag(first_suspect_, refusal_);
+}
+
 // Returns false when a table is locked: try again later.
 bool
 Publisher::settle_refusals()
 {
-    if (refused_tags_.empty() && suspects_ == 0)
+    const std::size_t refused = suspects_ + redelivery_.suspects();
+    if (refused_tags_.empty() && refused == 0)
         return true;
     if (begin() != OpenResult::opened)
         return false;
+    // Lines that were on their way stand before what was refused behind them.
+    redelivery_.judge_suspects(refused == 1);
+    redelivery_.lose_in_flight(&tables_, policy_);
     park_refused_tags();
-    // A topic may take less in one batch than librdkafka sends.
-    if (suspects_ > 1 && strcmp(refusal_.name, "MSG_SIZE_TOO_LARGE") == 0)
-        oversized_batches_++;
-    if (suspects_ > 0 && isolation_.refused(suspects_, suspects_reach_))
-        park_tag(first_suspect_, refusal_);
+    if (suspects_ > 0)
+        settle_suspects(refused);
     end();
     suspects_ = 0;
     suspects_reach_ = 0;
@@ -121,13 +137,16 @@ Publisher::give_up_stuck(TimestampTz now)
     producer_->purge();
 }
 
-// Everything behind the acknowledged prefix is read and handed over again.
+// Everything behind the acknowledged prefix is read again, and handed over again unless it was
+// acknowledged.
 void
 Publisher::rewind()
 {
     call_cpp(
         [&]
         {
+            progress_.visit_acknowledged([&](std::int64_t seq, bool published)
+                                         { done_[seq] = published; });
             const Position position = progress_.position();
             progress_.reset(position);
             read_up_to_ = position.to;

@@ -87,8 +87,9 @@ Redelivery::load()
             for (const Lane lane : scratch_)
                 lanes_.block(lane);
         });
-    if (first_load_)
+    if (reload_lines_)
     {
+        settled_up_to_ = last_settled_seq();
         scratch_.clear();
         waiting_lanes(&scratch_);
         call_cpp(
@@ -98,7 +99,7 @@ Redelivery::load()
                     if (lanes_.state(lane) == Lanes::State::clear)
                         lanes_.release(lane);
             });
-        first_load_ = false;
+        reload_lines_ = false;
     }
     due_at_ = next_due_at();
     paused_ = is_paused();
@@ -156,19 +157,34 @@ Redelivery::failed(std::uint64_t tag, const kafka::Failure &failure) noexcept
     const std::uint64_t index = tag - first_tag_;
     if (index >= sent_.size() || sent_[index].done)
         return;
-    const bool own_fault =
-        failure.cls == kafka::FailureClass::event || failure.cls == kafka::FailureClass::topic;
-    // Of several that were refused together the first is only a suspect: fewer go out next time.
-    if (own_fault && !refused_)
+    if (failure.cls == kafka::FailureClass::topic)
+        note_culprit(sent_[index].row, failure);
+    else if (failure.cls == kafka::FailureClass::event && suspects_++ == 0)
     {
-        if (sent_.size() == 1)
-        {
-            refused_ = true;
-            refused_row_ = sent_[index].row;
-            refusal_ = failure;
-        }
-        limit_ = std::max<std::size_t>(sent_.size() / 2, 1);
+        suspect_ = sent_[index].row;
+        suspicion_ = failure;
     }
+}
+
+// One at a time: another one is refused again.
+void
+Redelivery::note_culprit(const DeliveryRow &row, const kafka::Failure &failure) noexcept
+{
+    if (refused_)
+        return;
+    refused_ = true;
+    refused_row_ = row;
+    refusal_ = failure;
+}
+
+void
+Redelivery::judge_suspects(bool known) noexcept
+{
+    if (suspects_ > 0 && known)
+        note_culprit(suspect_, suspicion_);
+    else if (suspects_ > 0)
+        limit_ = std::max<std::size_t>(std::min(limit_, suspects_) / 2, 1);
+    suspects_ = 0;
 }
 
 void
@@ -178,7 +194,23 @@ Redelivery::forget_in_flight() noexcept
     sent_.clear();
     sent_up_to_.clear();
     attempting_ = false;
+    // A lane is not known any more once all of its line is on its way.
+    reload_lines_ = true;
     reload_ = true;
+}
+
+void
+Redelivery::lose_in_flight(EventTables *tables, const FailurePolicy &policy)
+{
+    note_results(tables, policy);
+    forget_in_flight();
+    load();
+}
+
+bool
+Redelivery::is_settled(std::int64_t seq) const
+{
+    return seq <= settled_up_to_ && has_settled_row(seq);
 }
 
 void
@@ -244,7 +276,7 @@ Redelivery::note_results(EventTables *tables, const FailurePolicy &policy)
     first_tag_ += done;
     sent_.erase(sent_.begin(), sent_.begin() + static_cast<std::ptrdiff_t>(done));
     if (sent_.empty() && done > 0)
-        limit_ = std::min(kMaxInFlight, limit_ * 2);
+        limit_ = lanes_.releasing() == 0 ? kMaxInFlight : std::min(kMaxInFlight, limit_ * 2);
     if (refused_)
     {
         refused_ = false;
@@ -274,15 +306,28 @@ Redelivery::send(const DeliveryRow &row, EventTables *tables, kafka::Producer *p
         problem != nullptr ? kafka::ProduceResult::failed : producer->produce(record, why);
     if (result == kafka::ProduceResult::queue_full)
         return false;
+    // Otherwise it is the producer that has failed.
+    const bool own_fault = problem != nullptr || why.cls == kafka::FailureClass::event ||
+                           why.cls == kafka::FailureClass::topic;
+    if (result == kafka::ProduceResult::failed && !own_fault)
+        return false;
     sent_.push_back({row, false}); // reserved
     if (result == kafka::ProduceResult::failed)
     {
         sent_.back().done = true;
-        refused_ = true;
-        refused_row_ = row;
-        refusal_ = why;
+        note_culprit(row, why);
     }
     return result == kafka::ProduceResult::queued;
+}
+
+// The events that are on their way, or have arrived and still have their row.
+ArrayType *
+Redelivery::seqs_in_flight() const
+{
+    Datum *seqs = static_cast<Datum *>(palloc(sizeof(Datum) * (sent_.size() + 1)));
+    for (size_t i = 0; i < sent_.size(); i++)
+        seqs[i] = Int64GetDatum(sent_[i].row.seq);
+    return int8_array(seqs, sent_.size());
 }
 
 // Hands over what waits in a lane, in order; clears the lane once nothing waits. Returns true when
@@ -294,11 +339,12 @@ Redelivery::release(Lane lane, EventTables *tables, kafka::Producer *producer)
     const int64 after = cursor == sent_up_to_.end() ? PG_INT64_MIN : cursor->second;
     const int room = static_cast<int>(limit_ - sent_.size());
     DeliveryRow *rows = static_cast<DeliveryRow *>(palloc(sizeof(DeliveryRow) * room));
-    const int count = waiting_of_lane(lane, after, rows, room);
+    const int count = waiting_of_lane(lane, after, seqs_in_flight(), rows, room);
     if (count == 0)
     {
         // In flight they keep their order before anything newer.
-        sent_up_to_.erase(lane);
+        if (sent_up_to_.erase(lane) > 0)
+            return true; // some may have joined the line before the place that was reached
         lanes_.clear(lane);
         return false;
     }
@@ -315,12 +361,13 @@ Redelivery::release(Lane lane, EventTables *tables, kafka::Producer *producer)
 }
 
 bool
-Redelivery::step(EventTables *tables, kafka::Producer *producer, const FailurePolicy &policy)
+Redelivery::step(EventTables *tables, kafka::Producer *producer, const FailurePolicy &policy,
+                 bool may_release)
 {
     note_results(tables, policy);
     if (reload_)
         load();
-    if (attempting_ || paused_ || producer == nullptr)
+    if (attempting_ || paused_ || producer == nullptr || !may_release)
         return false;
     scratch_.clear();
     call_cpp(

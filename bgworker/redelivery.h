@@ -48,10 +48,23 @@ public:
     // While a single event is tried, nothing else goes out. No transaction.
     bool attempting() const noexcept { return attempting_; }
 
-    // Notes what has come back, releases lanes, hands waiting events over. Returns true when there
-    // is more to do at once.
-    bool step(EventTables *tables, kafka::Producer *producer, const FailurePolicy &policy);
+    // Notes what has come back, releases lanes, and hands waiting events over if it may. Returns
+    // true when there is more to do at once.
+    bool step(EventTables *tables, kafka::Producer *producer, const FailurePolicy &policy,
+              bool may_release);
     void send_due(EventTables *tables, kafka::Producer *producer, TimestampTz now);
+
+    // How many waiting events were refused as events; any of those that went out together may be
+    // the culprit.
+    std::size_t suspects() const noexcept { return suspects_; }
+    // What to make of them: the culprit is known, or fewer go out together next time.
+    void judge_suspects(bool known) noexcept;
+    // Whether fewer of them than usual go out together, and nothing else beside them.
+    bool isolating() const noexcept
+    {
+        return limit_ < kMaxInFlight && (!sent_.empty() || lanes_.releasing() > 0);
+    }
+    std::size_t in_flight() const noexcept { return sent_.size(); }
 
     // Sets a refused event aside. One that comes from the stream of new events joins the line when
     // its topic or key has one; others are the head of theirs.
@@ -64,8 +77,14 @@ public:
     void delivered(std::uint64_t tag) noexcept;
     void failed(std::uint64_t tag, const kafka::Failure &failure) noexcept;
 
-    // The producer is gone, and with it all that was in flight. No transaction.
+    // Whether an event has a row that nothing waits for: an operator has settled it, or its key
+    // flows although it was refused. Only asked of events that are read again after a restart.
+    bool is_settled(std::int64_t seq) const;
+
+    // All that was in flight will not be heard of any more. No transaction.
     void forget_in_flight() noexcept;
+    // The same, and the lines are read again.
+    void lose_in_flight(EventTables *tables, const FailurePolicy &policy);
 
     // Whether the event that is tried has been out for too long: then the producer must be purged,
     // and the attempt counts as refused. No transaction.
@@ -86,7 +105,9 @@ private:
         bool done;
     };
 
+    void note_culprit(const DeliveryRow &row, const kafka::Failure &failure) noexcept;
     void note_results(EventTables *tables, const FailurePolicy &policy);
+    ArrayType *seqs_in_flight() const;
     bool release(Lane lane, EventTables *tables, kafka::Producer *producer);
     bool send(const DeliveryRow &row, EventTables *tables, kafka::Producer *producer);
     bool topic_takes(const DeliveryRow &row, EventTables *tables, kafka::Producer *producer);
@@ -107,8 +128,12 @@ private:
     bool refused_ = false;
     DeliveryRow refused_row_ = {};
     kafka::Failure refusal_;
+    std::size_t suspects_ = 0;
+    DeliveryRow suspect_ = {};
+    kafka::Failure suspicion_;
     bool reload_ = true;
-    bool first_load_ = true;
+    bool reload_lines_ = true;
+    std::int64_t settled_up_to_ = 0; // the last row of the kind that is_settled() asks for
     bool paused_ = false;
     TimestampTz due_at_ = 0;
 };

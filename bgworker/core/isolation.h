@@ -19,14 +19,12 @@ public:
     // Most events that may be outstanding together.
     std::size_t group() const noexcept { return group_; }
 
-    // A refusal among `outstanding` events, the last refused of which is `suspects` events ahead.
-    // Returns true when there was only one: that is the culprit.
-    bool refused(std::size_t outstanding, std::size_t suspects) noexcept
+    // `outstanding` events were refused together, the last of which is `suspects` events ahead.
+    void refused(std::size_t outstanding, std::size_t suspects) noexcept
     {
         suspects_ = std::max({suspects_, suspects, std::size_t{1}});
         group_ =
             std::max<std::size_t>(std::min(outstanding, std::max<std::size_t>(group_, 2)) / 2, 1);
-        return outstanding <= 1;
     }
 
     // A group of this many events was accepted, or set aside.

@@ -88,6 +88,14 @@ public:
     // Tag of the first event behind the prefix, if there is one.
     std::uint64_t first_tag() const noexcept { return head_; }
 
+    // Calls visit(seq, published) for every acknowledged event behind the prefix.
+    template <class Visit> void visit_acknowledged(Visit &&visit) const
+    {
+        for (std::uint64_t tag = head_; tag < tail_; tag++)
+            if (at(tag).acknowledged)
+                visit(at(tag).seq, at(tag).published);
+    }
+
     // When the oldest event behind the prefix was created; 0 when there is none.
     std::int64_t oldest_created_at() const noexcept;
 
