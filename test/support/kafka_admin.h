@@ -1,0 +1,27 @@
+#pragma once
+
+#include <map>
+#include <string>
+
+namespace outbox::test
+{
+
+// What an administrator of Kafka does while others produce. Each of these throws unless Kafka has
+// confirmed it.
+
+// Replaces the settings of a topic, as in kafka-configs.sh.
+void set_topic_config(const std::string &bootstrap, const std::string &topic,
+                      const std::map<std::string, std::string> &config);
+
+// Deletes a topic.
+void delete_topic(const std::string &bootstrap, const std::string &topic);
+
+// Lets a user, such as "User:relay", look at and write to a topic.
+void allow_write(const std::string &bootstrap, const std::string &principal,
+                 const std::string &topic);
+
+// Lets a user look at a topic; writing needs another right.
+void allow_describe(const std::string &bootstrap, const std::string &principal,
+                    const std::string &topic);
+
+} // namespace outbox::test
