@@ -111,7 +111,9 @@ use_cluster(const Screen &screen, const Options &options, const test::PgCluster 
     create_extension(db);
     show_setup(screen, cluster, settings, db, kafka);
 
-    test::Consumer consumer(kafka.bootstrap(), {kafka.topic()});
+    // Kafka answers a waiting consumer at once, the embedded broker only when its time is over.
+    test::Consumer consumer(kafka.bootstrap(), {kafka.topic()},
+                            {{"fetch.wait.max.ms", kafka.embedded() ? "5" : "100"}});
     // Finds the partitions now, so that the first event need not wait for that.
     consumer.read_for(test::Milliseconds(1));
     Story story(screen, db, consumer, kafka.topic());
