@@ -3,9 +3,11 @@
 #   make demo           the main job in one minute, no Kafka needed   (ONCE=1, BOOTSTRAP=host:9092)
 #   make check          every test, real Kafka included               (make check-fast: without it)
 #   make install        as with every PGXS extension; PG_CONFIG says for which PostgreSQL
-#   make bench lint format clean
+#   make bench          figures beside their limits                   (COUNT=..., ROUNDS=...)
+#   make soak           random faults for as long as asked            (MINUTES=...)
+#   make lint format clean
 #
-# demo and check install the Debian packages that are missing; DEPS=skip leaves packages alone.
+# demo, check, bench and soak install the Debian packages that are missing; DEPS=skip leaves packages alone.
 
 EXTENSION = extension/outbox
 EXTVERSION = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" extension/outbox.control)
@@ -50,7 +52,7 @@ ISOLATION = $(sort $(patsubst test/specs/%.spec,%,$(wildcard test/specs/*.spec))
 ISOLATION_OPTS = --inputdir=test --outputdir=. --load-extension=outbox
 
 # Goals that scripts do; they find or install PostgreSQL themselves, and PGXS has a "check" of its own.
-SCRIPT_GOALS = demo check check-fast format lint
+SCRIPT_GOALS = demo check check-fast bench soak format lint
 ifeq ($(filter-out $(SCRIPT_GOALS),$(or $(MAKECMDGOALS),all)),)
 
 demo:
@@ -59,6 +61,10 @@ check:
 	@scripts/prepare check && scripts/check
 check-fast:
 	@scripts/prepare check && scripts/check fast
+bench:
+	@scripts/prepare bench && scripts/bench
+soak:
+	@scripts/prepare check && scripts/soak
 format:
 	@scripts/lint format
 lint:

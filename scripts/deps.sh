@@ -2,6 +2,7 @@
 # Installs the Debian packages that this project needs and that are missing:
 #   scripts/deps.sh build    to build it, install it and run the demo
 #   scripts/deps.sh check    also to run all tests
+#   scripts/deps.sh bench    to build it and measure it
 #   scripts/deps.sh lint     also for "make format" and "make lint"
 # It says what it is about to install and uses sudo when not run by root. DEPS=skip leaves packages alone.
 # With PG_CONFIG set, or a pg_config in the PATH that comes with a server and its headers, PostgreSQL is left
@@ -10,6 +11,7 @@ set -euo pipefail
 
 build_packages=(g++ make pkg-config libpq-dev librdkafka-dev libcli11-dev libfmt-dev kcat)
 check_packages=(libgtest-dev libgmock-dev maven default-jre-headless)
+bench_packages=(nlohmann-json3-dev maven default-jre-headless)
 lint_packages=(clang-format clang-tidy)
 
 say() { printf '%s\n' "$*"; }
@@ -67,8 +69,9 @@ apt_get() {
 case ${1:-} in
 build) packages=("${build_packages[@]}") ;;
 check) packages=("${build_packages[@]}" "${check_packages[@]}") ;;
-lint) packages=("${build_packages[@]}" "${check_packages[@]}" "${lint_packages[@]}") ;;
-*) fail "usage: scripts/deps.sh build|check|lint" ;;
+bench) packages=("${build_packages[@]}" "${bench_packages[@]}") ;;
+lint) packages=("${build_packages[@]}" "${check_packages[@]}" "${bench_packages[@]}" "${lint_packages[@]}") ;;
+*) fail "usage: scripts/deps.sh build|check|bench|lint" ;;
 esac
 
 if [ "${DEPS:-}" = skip ]; then
