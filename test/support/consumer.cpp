@@ -115,7 +115,9 @@ Consumer::take(rd_kafka_message_t *message)
 {
     // Errors here are connections lost and the like, from which librdkafka recovers; a reader that
     // stays without records fails its test by its deadline.
-    if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR)
+    if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR && sink_)
+        sink_(to_record(*message));
+    else if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR)
         records_.push_back(to_record(*message));
     rd_kafka_message_destroy(message);
 }

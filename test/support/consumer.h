@@ -48,6 +48,9 @@ public:
                     const std::function<bool(const std::vector<Record> &)> &enough);
     bool read_count(size_t count, Milliseconds limit);
 
+    // From now on every record goes to `sink` and is not kept: for more of them than memory takes.
+    void pass_to(std::function<void(const Record &)> sink) { sink_ = std::move(sink); }
+
     // Reads on for a while that should bring nothing, to see that really nothing comes.
     void read_for(Milliseconds duration);
 
@@ -65,6 +68,7 @@ private:
     std::map<std::string, int> reading_; // topic -> how many of its partitions are being read
     Clock::time_point next_look_;
     std::vector<Record> records_;
+    std::function<void(const Record &)> sink_;
 };
 
 } // namespace outbox::test

@@ -1,0 +1,183 @@
+// Very many events: one huge transaction, a long backlog. Memory stays flat, and a relay that is
+// killed in the middle goes on from where the position was.
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <deque>
+#include <sstream>
+
+#include "faults.h"
+#include "real_kafka_test.h"
+
+using namespace outbox::test;
+
+namespace
+{
+
+constexpr size_t kKeys = 1000;
+// The relay keeps 128k keys of a window (2 MB), its ring of what is in flight and the events' bytes
+// up to outbox.max_in_flight_bytes; the rest is what any process of PostgreSQL has.
+constexpr size_t kMemoryLimitKb = 128 * 1024;
+
+// Events numbered from 1, with key number % kKeys and the number as payload, checked as they come:
+// each number must be there, and for each key they must follow each other, or go back and repeat.
+class NumberedEvents
+{
+public:
+    explicit NumberedEvents(size_t count) : report_(), seen_(count + 1), last_of_key_(kKeys)
+    {
+        report_.events = count;
+    }
+
+    void take(const Record &record)
+    {
+        const size_t number = std::stoul(record.value.value());
+        const size_t key = std::stoul(record.key.value());
+        ++report_.deliveries;
+        if (number == 0 || number >= seen_.size() || number % kKeys != key)
+        {
+            report_.invented.push_back(record.value.value());
+            return;
+        }
+        if (seen_[number])
+            ++report_.duplicates;
+        else
+            ++distinct_;
+        seen_[number] = true;
+        const size_t last = last_of_key_[key];
+        const size_t next = last != 0 ? last + kKeys : (key != 0 ? key : kKeys);
+        if (number > next)
+            report_.misordered.push_back(record.value.value());
+        last_of_key_[key] = number;
+        const auto now = Clock::now();
+        recent_.emplace_back(now);
+        while (recent_.front() < now - std::chrono::seconds(1))
+            recent_.pop_front();
+    }
+
+    size_t distinct() const { return distinct_; }
+    size_t in_the_last_second() const { return recent_.size(); }
+
+    Report end()
+    {
+        for (size_t number = 1; number < seen_.size(); ++number)
+            if (!seen_[number])
+                report_.lost.push_back(std::to_string(number));
+        return report_;
+    }
+
+private:
+    Report report_;
+    std::vector<bool> seen_;
+    std::vector<size_t> last_of_key_;
+    size_t distinct_ = 0;
+    std::deque<Clock::time_point> recent_;
+};
+
+// What a process has for itself, in kB; 0 when it is gone.
+size_t
+private_memory_kb(pid_t pid)
+{
+    std::istringstream status(read_file("/proc/" + std::to_string(pid) + "/status"));
+    for (std::string line; std::getline(status, line);)
+        if (line.rfind("RssAnon:", 0) == 0)
+            return std::stoul(line.substr(8));
+    return 0;
+}
+
+// Reads until all of them have come; returns the most memory that the relay had meanwhile.
+size_t
+read_all(Consumer &consumer, const NumberedEvents &events, size_t count,
+         const TestDatabase &database)
+{
+    size_t most = 0;
+    pid_t relay = database.relay_pid();
+    const auto deadline = Clock::now() + std::chrono::minutes(count > 1000000 ? 10 : 2);
+    while (events.distinct() < count && Clock::now() < deadline)
+    {
+        consumer.read_for(Milliseconds(100));
+        const size_t now = private_memory_kb(relay);
+        if (now == 0)
+            relay = database.relay_pid();
+        most = std::max(most, now);
+    }
+    consumer.read_for(Milliseconds(300));
+    return most;
+}
+
+} // namespace
+
+REAL_KAFKA_TEST(Volume,
+                ATransactionOfAMillionEventsGoesOutInOrderAlthoughTheRelayIsKilledInTheMiddle)
+{
+    constexpr size_t kCount = 1000000;
+    OwnCluster server(kFaultSettings);
+    server.expect_kill();
+    TestDatabase database(server);
+    kafka().create_topic(database.topic());
+    NumberedEvents events(kCount);
+    Consumer consumer(kafka().bootstrap(), {database.topic()});
+    consumer.pass_to([&](const Record &record) { events.take(record); });
+    {
+        Db db = database.connect();
+        db.exec("set statement_timeout = 0");
+        db.exec("select count(outbox.emit($1, (i % 1000)::text, 'e', to_jsonb(i))) from "
+                "generate_series(1, $2::int) i",
+                database.type(), kCount);
+    }
+    const auto committed = Clock::now();
+    ASSERT_TRUE(wait_until(std::chrono::seconds(60),
+                           [&]
+                           {
+                               consumer.read_for(Milliseconds(20));
+                               return events.distinct() > kCount / 3;
+                           }));
+    const size_t before = events.distinct();
+    ASSERT_EQ(kill(database.relay_pid(), SIGKILL), 0);
+    consumer.read_for(Milliseconds(50));
+    const size_t allowed = events.in_the_last_second() + events.distinct() - before;
+    const size_t memory = read_all(consumer, events, kCount, database);
+    const Milliseconds took = since(committed);
+    const Report report = events.end();
+    EXPECT_TRUE(report.complete_and_ordered()) << report.summary();
+    EXPECT_LE(report.duplicates, allowed);
+    EXPECT_LT(memory, kMemoryLimitKb);
+    print_figures("transaction of 1,000,000 events, relay killed in the middle", 1, report, {},
+                  {took});
+    std::printf("the relay's memory: at most %zu kB\n", memory);
+}
+
+// OUTBOX_TEST_BIG sets another number of events than fits into "make check".
+REAL_KAFKA_TEST(Volume, ALongBacklogIsDrainedInOrderOnceWithFlatMemory)
+{
+    const char *wanted = std::getenv("OUTBOX_TEST_BIG");
+    const size_t count = wanted != nullptr ? std::stoul(wanted) : 300000;
+    Settings settings = kFaultSettings;
+    settings["outbox.bootstrap_servers"] = "";
+    settings["max_wal_size"] = "4GB";
+    OwnCluster server(settings);
+    TestDatabase database(server);
+    kafka().create_topic(database.topic());
+    Db db = database.connect();
+    db.exec("set statement_timeout = 0");
+    db.exec("create procedure fill(type text, wanted int) language plpgsql as $$ begin "
+            "for t in 0 .. wanted / 1000 - 1 loop "
+            "  perform outbox.emit(type, (i % 1000)::text, 'e', to_jsonb(i)) "
+            "    from generate_series(t * 1000 + 1, t * 1000 + 1000) i; commit; "
+            "end loop; end $$");
+    db.exec("call fill('" + database.type() + "', " + std::to_string(count) + ")");
+
+    NumberedEvents events(count);
+    Consumer consumer(kafka().bootstrap(), {database.topic()});
+    consumer.pass_to([&](const Record &record) { events.take(record); });
+    server.configure("outbox.bootstrap_servers", kafka().bootstrap());
+    server.reload();
+    const auto told = Clock::now();
+    const size_t memory = read_all(consumer, events, count, database);
+    const Milliseconds took = since(told);
+    const Report report = events.end();
+    EXPECT_TRUE(report.exact()) << report.summary();
+    EXPECT_LT(memory, kMemoryLimitKb);
+    print_figures("backlog of " + std::to_string(count) + " events", 1, report, {}, {took});
+    std::printf("the relay's memory: at most %zu kB\n", memory);
+}
