@@ -16,6 +16,18 @@ namespace outbox::test
 inline const Settings kFaultSettings = {
     {"outbox.backoff_initial", "100ms"}, {"outbox.backoff_max", "500ms"}, {"fsync", "off"}};
 
+// Processes of the server that can die.
+enum class Victim
+{
+    kRelay,
+    kBackend,
+    kPostmaster,
+    kEverything // an immediate stop: the crash of a machine, as far as PostgreSQL can tell
+};
+
+// Kills it, and in the last two cases starts the server again. Waits for nothing else.
+void strike(Victim victim, PgCluster &server, const TestDatabase &database);
+
 // How often a fault that strikes at random instants is repeated; OUTBOX_TEST_ROUNDS wins.
 int fault_rounds(int rounds);
 
