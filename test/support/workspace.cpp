@@ -167,7 +167,7 @@ new_log(const std::string &name)
         fs::create_directories(chosen);
         return chosen;
     }();
-    const fs::path log = dir / (name + ".log");
+    fs::path log = dir / (name + ".log");
     fs::remove(log); // of an earlier run
     return log;
 }
