@@ -180,7 +180,10 @@ settle_restored()
     const RestoreResult result = settle_restored_events(problem, sizeof(problem));
     if (result.broken)
         stop_for_a_person(problem);
-    relay.look = relay.look || result.settled;
+    if (!result.settled)
+        return;
+    relay.look = true;
+    relay.publisher->reload_deliveries();
 }
 
 void
@@ -214,8 +217,9 @@ run()
             reload_settings();
             continue;
         }
-        const long wait_ms = run_round();
+        // First, so that a restored backlog goes out before what was emitted after the restore.
         maintain();
+        const long wait_ms = run_round();
         (void) pgstat_report_stat(false);
         wait(wait_ms);
     }

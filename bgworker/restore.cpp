@@ -30,13 +30,25 @@ constexpr const char *kRaiseSequence =
     "select pg_catalog.setval('outbox.events_seq', greatest(s.last_value, "
     "(select pg_catalog.max(e.seq) from outbox.events e), 1)) from outbox.events_seq s";
 
-// New numbers, in the old order: an old one may be in use here.
+// In the old order: with the old numbers, so that they stay before what was emitted after the
+// restore; with new ones when an event of this database has such a number already.
 constexpr const char *kAdopt =
     "update outbox.events e set xid = pg_catalog.pg_current_xact_id()::text::bigint, seq = n.seq "
-    "from (select o.tableoid, o.ctid, pg_catalog.nextval('outbox.events_seq') as seq from "
-    "      (select u.tableoid, u.ctid from outbox.events u where u.xid operator(pg_catalog.<) 0 "
-    "       order by u.seq) o) n "
+    "from (select o.tableoid, o.ctid, case when o.taken then "
+    "pg_catalog.nextval('outbox.events_seq') "
+    "             else o.seq end as seq from "
+    "      (select u.tableoid, u.ctid, u.seq, t.taken from outbox.events u cross join "
+    "       (select exists (select from outbox.events x where x.xid operator(pg_catalog.>) 0 and "
+    "         x.seq operator(pg_catalog.<=) (select pg_catalog.max(y.seq) from outbox.events y "
+    "           where y.xid operator(pg_catalog.<) 0)) as taken) t "
+    "       where u.xid operator(pg_catalog.<) 0 order by u.seq) o) n "
     "where e.tableoid operator(pg_catalog.=) n.tableoid and e.ctid operator(pg_catalog.=) n.ctid";
+
+// What was set aside is found by these numbers.
+constexpr const char *kFollowEvents =
+    "update outbox.deliveries d set xid = e.xid, seq = e.seq, slot = e.slot from outbox.events e "
+    "where e.id operator(pg_catalog.=) d.event_id and e.xid operator(pg_catalog.>=) 0 "
+    "and (d.xid operator(pg_catalog.<>) e.xid or d.seq operator(pg_catalog.<>) e.seq)";
 
 // Restored ticks are snapshots of another cluster.
 constexpr const char *kForgetTicks = "delete from outbox.ticks";
@@ -81,6 +93,7 @@ settle_restored_events(char *problem, size_t problem_size)
         spi_execute(kRaiseSequence, 0, nullptr, nullptr, SPI_OK_SELECT);
         spi_execute(kAdopt, 0, nullptr, nullptr, SPI_OK_UPDATE);
         const uint64 adopted = SPI_processed;
+        spi_execute(kFollowEvents, 0, nullptr, nullptr, SPI_OK_UPDATE);
         spi_execute(kForgetTicks, 0, nullptr, nullptr, SPI_OK_DELETE);
         ereport(LOG, (errmsg("outbox: of the restored events " UINT64_FORMAT
                              " were published before and " UINT64_FORMAT " are published now",
