@@ -158,9 +158,14 @@ Publisher::publish(bool look)
     const bool more = redeliver(now);
     StepResult result = read ? read_stream(mark, look) : StepResult::full;
     end();
+    const bool turn_unused =
+        stream_turn_ && redelivery_.in_flight() == 0 && progress_.in_flight() == 0;
+    stream_turn_ = stream_turn_ && redelivery_.in_flight() > 0;
+    if (!isolation_.active() && !redelivery_.isolating())
+        oversized_suspected_ = 0;
     if (ShutdownRequestPending)
         return StepResult::idle;
-    return more ? StepResult::busy : result;
+    return more || turn_unused ? StepResult::busy : result;
 }
 
 // While a culprit is looked for, in the stream or in a line, the two do not go out together: the
@@ -170,7 +175,7 @@ Publisher::may_release() const noexcept
 {
     const bool stream_idle = progress_.in_flight() == 0;
     if (redelivery_.isolating())
-        return stream_idle; // and the stream waits for it
+        return stream_idle && redelivery_.in_flight() == 0 && !stream_turn_;
     return !isolation_.active() || (stream_idle && !window_open_);
 }
 
@@ -182,6 +187,8 @@ Publisher::redeliver(TimestampTz now)
     if (!may_redeliver(now))
         return false;
     const bool more = redelivery_.step(&tables_, producer_.get(), policy_, may_release());
+    // They take turns.
+    stream_turn_ = stream_turn_ || (redelivery_.isolating() && redelivery_.in_flight() > 0);
     if (producer_ && redelivery_.wants_quiet(now) && outstanding() == 0 && !paused())
     {
         redelivery_.send_due(&tables_, producer_.get(), now);
@@ -227,7 +234,7 @@ Publisher::group_limit()
         redelivery_.give_up_quiet(now);
     if (paused() || redelivery_.attempting() || quiet)
         return 0;
-    if (redelivery_.isolating())
+    if (redelivery_.isolating() && (redelivery_.in_flight() > 0 || !stream_turn_))
         return 0;
     if (!isolation_.active())
         return kEventsPerStep;
@@ -236,11 +243,6 @@ Publisher::group_limit()
     if (sent_in_group_ > 0)
         isolation_.accepted(sent_in_group_);
     sent_in_group_ = 0;
-    if (!isolation_.active())
-    {
-        oversized_batches_ += oversized_suspected_;
-        oversized_suspected_ = 0;
-    }
     return static_cast<int>(std::min<std::size_t>(isolation_.group(), kEventsPerStep));
 }
 

@@ -115,6 +115,7 @@ private:
 
     bool settle_refusals();
     void park_refused_tags();
+    void note_batch_size(std::size_t refused);
     void settle_suspects(std::size_t refused);
     bool may_release() const noexcept;
     void park_tag(std::uint64_t tag, const kafka::Failure &failure);
@@ -163,7 +164,8 @@ private:
     Isolation isolation_;
     std::size_t sent_in_group_ = 0;
     int oversized_batches_ = 0;
-    int oversized_suspected_ = 0; // unless a single event turns out to be the culprit
+    int oversized_suspected_ = 0; // of those, while a single event may be the culprit after all
+    bool stream_turn_ = false;    // while a culprit is looked for among waiting events
 
     // The first event in flight, and since when it is the first.
     std::uint64_t first_tag_ = 0;

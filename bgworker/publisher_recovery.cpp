@@ -68,19 +68,31 @@ Publisher::park_refused_tags()
     refused_tags_.clear();
 }
 
+// A topic may take less in one batch than librdkafka sends; or a single event was too large.
+void
+Publisher::note_batch_size(std::size_t refused)
+{
+    if (refused == 1)
+    {
+        oversized_batches_ -= oversized_suspected_;
+        oversized_suspected_ = 0;
+        return;
+    }
+    const kafka::Failure &why = suspects_ > 0 ? refusal_ : redelivery_.suspicion();
+    if (strcmp(why.name, "MSG_SIZE_TOO_LARGE") != 0)
+        return;
+    oversized_batches_++;
+    oversized_suspected_++;
+}
+
 // A batch is refused as a whole, so an event that was refused alone is the culprit.
 void
 Publisher::settle_suspects(std::size_t refused)
 {
-    // A topic may take less in one batch than librdkafka sends.
-    if (refused > 1 && strcmp(refusal_.name, "MSG_SIZE_TOO_LARGE") == 0)
-        oversized_suspected_++;
     if (refused > 1 || isolation_.active())
         isolation_.refused(refused, suspects_reach_);
-    if (refused > 1)
-        return;
-    oversized_suspected_ = 0;
-    park_tag(first_suspect_, refusal_);
+    if (refused == 1)
+        park_tag(first_suspect_, refusal_);
 }
 
 // Returns false when a table is locked: try again later.
@@ -93,6 +105,8 @@ Publisher::settle_refusals()
     if (begin() != OpenResult::opened)
         return false;
     // Lines that were on their way stand before what was refused behind them.
+    if (refused > 0)
+        note_batch_size(refused);
     redelivery_.judge_suspects(refused == 1);
     redelivery_.lose_in_flight(&tables_, policy_);
     park_refused_tags();

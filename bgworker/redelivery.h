@@ -57,6 +57,7 @@ public:
     // How many waiting events were refused as events; any of those that went out together may be
     // the culprit.
     std::size_t suspects() const noexcept { return suspects_; }
+    const kafka::Failure &suspicion() const noexcept { return suspicion_; }
     // What to make of them: the culprit is known, or fewer go out together next time.
     void judge_suspects(bool known) noexcept;
     // Whether fewer of them than usual go out together, and nothing else beside them.
