@@ -176,7 +176,27 @@ REAL_KAFKA_TEST(Refusal, NothingOvertakesARefusedEventWhicheverWayTheyMeet)
     scene.db().exec("select outbox.discard(event_id, 'test') from outbox.dead_letters");
     const Report report = scene.check(heads);
     EXPECT_TRUE(report.complete_and_ordered()) << report.summary() << scene.describe();
-    EXPECT_TRUE(wait_until(std::chrono::seconds(10),
-                           [&] { return scene.deliveries() == kRounds; }))
+    EXPECT_TRUE(wait_until(std::chrono::seconds(10), [&] { return scene.deliveries() == kRounds; }))
+        << scene.describe();
+}
+
+// A hundred events fit into what librdkafka sends at once, but not into what the topic takes.
+REAL_KAFKA_TEST(Refusal, NoEventIsBlamedWhenOnlyTheBatchIsTooLarge)
+{
+    SmallTopic scene(cluster(), {{"outbox.max_attempts", "1"}});
+    const std::string head = scene.emit_too_large("k");
+    ASSERT_TRUE(scene.reaches_status(head, "FAILED")) << scene.describe();
+    scene.emit_several("k", 5000);
+    scene.db().exec("select outbox.emit($1, 'k' || i % 40, 'good', '{}') from "
+                    "generate_series(1, 5000) i",
+                    scene.database().type());
+    ASSERT_TRUE(
+        wait_until(std::chrono::seconds(20), [&] { return scene.deliveries("WAITING") == 5000; }))
+        << scene.describe();
+    scene.db().exec("select outbox.discard($1, 'test')", head);
+    scene.emit_several("other", 1000);
+    const Report report = scene.check({head});
+    EXPECT_TRUE(report.exact()) << report.summary() << scene.describe();
+    EXPECT_TRUE(wait_until(std::chrono::seconds(10), [&] { return scene.deliveries() == 1; }))
         << scene.describe();
 }

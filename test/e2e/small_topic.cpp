@@ -27,18 +27,21 @@ prepare(const TestDatabase &database, const Settings &settings)
 }
 
 std::string
-make_topic(const std::string &topic, int partitions)
+make_topic(const std::string &topic, int partitions, int max_message_bytes)
 {
     kafka().create_topic(topic, partitions,
-                         {{"max.message.bytes", std::to_string(SmallTopic::kMaxMessageBytes)}});
+                         {{"max.message.bytes", std::to_string(max_message_bytes)}});
     return topic;
 }
 
 } // namespace
 
-SmallTopic::SmallTopic(PgCluster &server, const Settings &settings, int partitions)
+SmallTopic::SmallTopic(PgCluster &server, const Settings &settings, int partitions,
+                       int max_message_bytes)
     : database_(server, TestDatabase::Extension::kNotInstalled),
-      topic_(make_topic(database_.topic(), partitions)), consumer_(kafka().bootstrap(), {topic_}),
+      max_message_bytes_(max_message_bytes),
+      topic_(make_topic(database_.topic(), partitions, max_message_bytes)),
+      consumer_(kafka().bootstrap(), {topic_}),
       db_((prepare(database_, settings), database_.connect()))
 {
 }
@@ -53,7 +56,7 @@ std::string
 SmallTopic::emit_too_large(const std::string &key)
 {
     return db_.value("select outbox.emit($1, $2, 'large', to_jsonb(repeat('x', $3::int)))",
-                     database_.type(), key, 2 * kMaxMessageBytes);
+                     database_.type(), key, 2 * max_message_bytes_);
 }
 
 Ids
@@ -67,7 +70,7 @@ void
 SmallTopic::raise_limit()
 {
     set_topic_config(kafka().bootstrap(), topic_,
-                     {{"max.message.bytes", std::to_string(10 * kMaxMessageBytes)}});
+                     {{"max.message.bytes", std::to_string(10 * max_message_bytes_)}});
 }
 
 std::string

@@ -19,7 +19,8 @@ public:
     static constexpr int kMaxMessageBytes = 3000;
 
     // The settings are set for the database, before its relay starts.
-    explicit SmallTopic(PgCluster &server, const Settings &settings = {}, int partitions = 1);
+    explicit SmallTopic(PgCluster &server, const Settings &settings = {}, int partitions = 1,
+                        int max_message_bytes = kMaxMessageBytes);
 
     const TestDatabase &database() const { return database_; }
     Db connect() const { return database_.connect(); }
@@ -59,6 +60,7 @@ public:
 
 private:
     TestDatabase database_;
+    int max_message_bytes_;
     std::string topic_;
     Consumer consumer_;
     Db db_;

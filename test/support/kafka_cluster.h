@@ -45,7 +45,8 @@ public:
 class RealKafka : public Kafka
 {
 public:
-    // `properties` are added to every node's server.properties and win over the harness's own.
+    // `properties` are added to every node's server.properties and win over the harness's own, to
+    // which only "listeners" adds more.
     explicit RealKafka(int nodes = 1, const std::map<std::string, std::string> &properties = {});
     ~RealKafka() override;
 

@@ -118,7 +118,7 @@ RealKafka::format(size_t index, const std::map<std::string, std::string> &proper
         {"log.cleaner.dedupe.buffer.size", "4194304"},
     };
     for (const auto &[name, value] : properties)
-        all[name] = value;
+        all[name] = name == "listeners" ? all[name] + "," + value : value;
     std::string text;
     for (const auto &[name, value] : all)
         text.append(name).append("=").append(value).append("\n");
