@@ -150,11 +150,23 @@ insert_position(const char *snapshot)
     spi_execute(kInsert, 2, types, values, SPI_OK_INSERT);
 }
 
+// A snapshot that sees all that had ended when this database was made, and nothing since. What came
+// with the template was committed before CREATE DATABASE had its transaction id.
 char *
-current_snapshot_text()
+snapshot_of_creation()
 {
-    return DatumGetCString(
-        DirectFunctionCall1(pg_snapshot_out, OidFunctionCall0(F_PG_CURRENT_SNAPSHOT)));
+    HeapTuple row = SearchSysCache1(DATABASEOID, ObjectIdGetDatum(MyDatabaseId));
+    if (!HeapTupleIsValid(row))
+        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_DATABASE),
+                        errmsg("database %u does not exist", MyDatabaseId)));
+    const TransactionId made_by = HeapTupleHeaderGetRawXmin(row->t_data);
+    ReleaseSysCache(row);
+    const FullTransactionId next = ReadNextFullTransactionId();
+    uint64 epoch = EpochFromFullTransactionId(next);
+    if (made_by > XidFromFullTransactionId(next))
+        epoch--;
+    const uint64 xid = epoch << 32 | made_by;
+    return psprintf(UINT64_FORMAT ":" UINT64_FORMAT ":", xid, xid);
 }
 
 void
@@ -163,7 +175,7 @@ create_position(StoredPosition *stored, const Counts &counts)
     const char *snapshot = kNothing;
     if (counts.copied > 0)
     {
-        snapshot = current_snapshot_text();
+        snapshot = snapshot_of_creation();
         spi_execute("delete from outbox.relay_position", 0, nullptr, nullptr, SPI_OK_DELETE);
         ereport(LOG, (errmsg("outbox: this database is a copy; events from before the copy are "
                              "left to the original")));
