@@ -24,9 +24,12 @@ set outbox.kafka_config = 'partitioner=random';
 set outbox.kafka_config = 'message.timeout.ms=1000';
 set outbox.kafka_config = 'sasl.password=secret acks=1';
 reset outbox.kafka_config;
+-- versions word the range differently
+\set VERBOSITY sqlstate
 set outbox.backoff_initial = '1ms';
 set outbox.backoff_max = '2h';
 set outbox.max_in_flight = 0;
 set outbox.max_event_size = '1GB';
+\set VERBOSITY default
 set outbox.no_such_setting = 1;
 set outbox.serialize_keys = maybe;
