@@ -330,6 +330,7 @@ expect_stop(const Damage &damage)
     EXPECT_NE(db.value("select last_error from outbox.relay_status").find(damage.message),
               std::string::npos)
         << db.value("select last_error from outbox.relay_status");
+    ASSERT_TRUE(consumer.read_count(20, std::chrono::seconds(20)));
     consumer.read_for(Milliseconds(300));
     EXPECT_EQ(consumer.records().size(), 20U) << "it published all the same";
 
