@@ -1,5 +1,7 @@
 #include "maintenance.h"
 
+#include "short_transaction.h"
+
 #include "../extension/event_table.h"
 
 namespace outbox
@@ -47,13 +49,11 @@ summarize_slot(Oid schema, int slot)
 void
 summarize_new_blocks()
 {
-    StartTransactionCommand();
-    PushActiveSnapshot(GetTransactionSnapshot());
+    begin_transaction();
     const Oid schema = get_namespace_oid("outbox", true);
     for (int slot = 0; OidIsValid(schema) && slot < kRingSlots; slot++)
         summarize_slot(schema, slot);
-    PopActiveSnapshot();
-    CommitTransactionCommand();
+    end_transaction();
 }
 
 } // namespace outbox

@@ -2,6 +2,7 @@
 
 #include "durability.h"
 #include "guard.h"
+#include "short_transaction.h"
 #include "wire.h"
 
 #include "../extension/settings.h"
@@ -23,19 +24,6 @@ constexpr long kStepMs = 20;
 
 // Windows in flight; with more, reading waits although there is room for events.
 constexpr std::size_t kMaxWindows = 1024;
-
-DatabaseSlot *
-my_slot()
-{
-    return find_slot(MyDatabaseId);
-}
-
-void
-end_transaction()
-{
-    PopActiveSnapshot();
-    CommitTransactionCommand();
-}
 
 kafka::Failure
 no_topic(const char *problem)
@@ -123,8 +111,7 @@ Publisher::begin()
     if (event_context_ == nullptr)
         event_context_ =
             AllocSetContextCreate(TopMemoryContext, "outbox event", ALLOCSET_DEFAULT_SIZES);
-    StartTransactionCommand();
-    PushActiveSnapshot(GetTransactionSnapshot());
+    begin_transaction();
     const OpenResult opened = open_events(&tables_);
     if (opened != OpenResult::opened)
         end();
@@ -150,7 +137,7 @@ Publisher::publish(bool look)
     if (!read && !may_redeliver(now))
         return window_open_ || look ? StepResult::full : StepResult::idle;
 
-    DatabaseSlot *slot = my_slot();
+    DatabaseSlot *slot = find_slot(MyDatabaseId);
     const uint64 mark = slot != nullptr ? pg_atomic_read_u64(&slot->emitted) : 0;
     const OpenResult opened = begin();
     if (opened != OpenResult::opened)
@@ -377,92 +364,6 @@ Publisher::produce(const EventRow &event, const EventKey *key, kafka::Record *re
     note_failure(why);
     halted_ = true;
     return HandOver::halted;
-}
-
-std::int64_t
-Publisher::published() const noexcept
-{
-    return static_cast<std::int64_t>(progress_.published_prefix() + redelivered_);
-}
-
-long
-Publisher::redeliver_within_ms(TimestampTz now) const noexcept
-{
-    const TimestampTz due_at = redelivery_.due_at();
-    if (due_at == 0 || paused() || halted_ || !producer_)
-        return -1;
-    if (due_at > now)
-        return TimestampDifferenceMilliseconds(now, due_at);
-    return outstanding() == 0 ? 0 : -1; // the last report wakes us
-}
-
-bool
-Publisher::caught_up() const noexcept
-{
-    return !window_open_ && progress_.behind_prefix() == 0;
-}
-
-bool
-Publisher::save_if_due(TimestampTz now, bool at_once, long *wait_ms)
-{
-    // Under load as rarely as repeats after a crash allow; after a burst soon, somebody may wait.
-    constexpr long kSaveMs = 200;
-    constexpr long kSaveIdleMs = 20;
-    constexpr long kTickMs = 1000;
-    *wait_ms = -1;
-    static Position position;
-    call_cpp([&] { position = progress_.position(); });
-    const std::uint64_t prefix = progress_.acknowledged_prefix();
-    // A position that only skips transactions without events is worth no write.
-    const bool moved = prefix != saved_prefix_ || redelivered_ != saved_redelivered_;
-    if (!moved)
-        return true;
-    const long interval = caught_up() ? kSaveIdleMs : kSaveMs;
-    const long age = TimestampDifferenceMilliseconds(saved_at_, now);
-    if (age < interval && !at_once)
-    {
-        *wait_ms = interval - age;
-        return true;
-    }
-
-    StartTransactionCommand();
-    PushActiveSnapshot(GetTransactionSnapshot());
-    const bool saved = save_position(position, published_before_ + published());
-    const bool tick = saved && TimestampDifferenceMilliseconds(tick_at_, now) >= kTickMs;
-    if (tick)
-        save_tick(position.from);
-    end_transaction();
-    if (!saved)
-        return false;
-    saved_prefix_ = prefix;
-    saved_redelivered_ = redelivered_;
-    saved_at_ = now;
-    if (tick)
-        tick_at_ = now;
-    DatabaseSlot *slot = my_slot();
-    if (slot != nullptr)
-        ConditionVariableBroadcast(&slot->position_written);
-    return true;
-}
-
-void
-Publisher::fill_report(RelayReport *report) const noexcept
-{
-    report->window_remaining = static_cast<int64>(keys_.remaining() + progress_.behind_prefix());
-    report->emitted_mark = emitted_mark_;
-    report->oldest_event_at = progress_.behind_prefix() > 0 ? progress_.oldest_created_at()
-                              : window_open_                ? oldest_waiting_
-                                                            : 0;
-    report->in_flight_events = static_cast<int32>(progress_.in_flight());
-    report->in_flight_bytes = static_cast<int64>(progress_.in_flight_bytes());
-    report->published = static_cast<uint64>(published());
-    report->last_published_at = last_published_at_;
-    report->consecutive_failures = static_cast<int32>(backoff_.failures());
-    report->next_attempt_at = backing_off() ? next_attempt_at_ : 0;
-    report->last_error_at = last_failure_at_;
-    if (last_failure_at_ != 0)
-        snprintf(report->last_error, sizeof(report->last_error), "%s: %s", last_failure_.name,
-                 last_failure_.text);
 }
 
 } // namespace outbox

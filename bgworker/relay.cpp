@@ -5,6 +5,7 @@
 #include "relay.h"
 
 #include "guard.h"
+#include "short_transaction.h"
 #include "maintenance.h"
 #include "restore.h"
 
@@ -192,12 +193,10 @@ maintain()
     const TimestampTz now = GetCurrentTimestamp();
     if (relay.maintain_at > now)
         return;
-    StartTransactionCommand();
-    PushActiveSnapshot(GetTransactionSnapshot());
+    begin_transaction();
     if (OidIsValid(get_extension_oid("outbox", true)))
         settle_restored();
-    PopActiveSnapshot();
-    CommitTransactionCommand();
+    end_transaction();
     const int64 published = relay.publisher->published();
     if (published != relay.maintained_at_count)
         summarize_new_blocks();
@@ -264,14 +263,12 @@ load()
 {
     char problem[256];
     static StoredPosition stored;
-    StartTransactionCommand();
-    PushActiveSnapshot(GetTransactionSnapshot());
+    begin_transaction();
     if (!OidIsValid(get_extension_oid("outbox", true)))
         exit_as(RelayExit::no_extension);
     const LoadResult result = load_position(&stored, problem, sizeof(problem));
     relay.database_settings = read_database_settings();
-    PopActiveSnapshot();
-    CommitTransactionCommand();
+    end_transaction();
     if (result == LoadResult::broken)
         stop_for_a_person(problem);
     call_cpp(

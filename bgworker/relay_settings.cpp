@@ -3,6 +3,7 @@
 #include "relay.h"
 
 #include "guard.h"
+#include "short_transaction.h"
 
 #include "../extension/settings.h"
 
@@ -129,16 +130,14 @@ void
 reload_settings()
 {
     ProcessConfigFile(PGC_SIGHUP);
-    StartTransactionCommand();
-    PushActiveSnapshot(GetTransactionSnapshot());
+    begin_transaction();
     apply_database_settings();
     char *database_settings = read_database_settings();
     const bool changed_there = strcmp(database_settings, relay.database_settings) != 0;
     static KafkaSetup setup;
     kafka::Failure why;
     const bool usable = read_setup(&setup, &why);
-    PopActiveSnapshot();
-    CommitTransactionCommand();
+    end_transaction();
 
     configure_publisher();
     const bool same = usable && setup == *relay.setup;

@@ -1,0 +1,23 @@
+// The relay's transactions: short, with a snapshot, never open while it waits for anything.
+#pragma once
+
+#include "../extension/pg.h"
+
+namespace outbox
+{
+
+inline void
+begin_transaction()
+{
+    StartTransactionCommand();
+    PushActiveSnapshot(GetTransactionSnapshot());
+}
+
+inline void
+end_transaction()
+{
+    PopActiveSnapshot();
+    CommitTransactionCommand();
+}
+
+} // namespace outbox
