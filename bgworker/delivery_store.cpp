@@ -31,7 +31,15 @@ constexpr const char *kParkRefused =
 constexpr const char *kNextDue =
     "select d.seq, d.xid, d.slot, d.lane, d.attempts from outbox.deliveries d "
     "where d.state operator(pg_catalog.=) 'RETRYING' and d.next_attempt_at "
-    "operator(pg_catalog.<=) $1 order by d.next_attempt_at, d.seq limit 1";
+    "operator(pg_catalog.<=) $1 order by d.next_attempt_at, d.seq limit 1 "
+    "for no key update skip locked";
+
+constexpr const char *kExists =
+    "select from outbox.deliveries d where d.seq operator(pg_catalog.=) $1";
+
+constexpr const char *kLock =
+    "select from outbox.deliveries d where d.seq operator(pg_catalog.=) $1 "
+    "for no key update skip locked";
 
 constexpr const char *kNextDueAt =
     "select d.next_attempt_at from outbox.deliveries d where d.state operator(pg_catalog.=) "
@@ -54,9 +62,15 @@ constexpr const char *kLastSettled =
 constexpr const char *kMove =
     "update outbox.deliveries d set lane = $2 where d.seq operator(pg_catalog.=) $1";
 
-constexpr const char *kRemove = "delete from outbox.deliveries d "
-                                "where d.seq operator(pg_catalog.=) any ($1) "
-                                "and d.state operator(pg_catalog.<>) 'DISCARDED'";
+constexpr const char *kRemove =
+    "with free as materialized (select d.seq from outbox.deliveries d where d.seq "
+    "operator(pg_catalog.=) any ($1) for update skip locked) "
+    "delete from outbox.deliveries d using free f where d.seq operator(pg_catalog.=) f.seq "
+    "and d.state operator(pg_catalog.<>) 'DISCARDED'";
+
+constexpr const char *kRemaining =
+    "select d.seq from outbox.deliveries d where d.seq operator(pg_catalog.=) any ($1) "
+    "and d.state operator(pg_catalog.<>) 'DISCARDED'";
 
 constexpr const char *kBlocked =
     "select distinct d.lane from outbox.deliveries d where d.blocking and (d.state "
@@ -135,10 +149,31 @@ park_waiting(const ParkedEvent &event)
     SPI_finish();
 }
 
+// Whether this transaction may change a row without waiting: there is none, or nobody else holds
+// it.
+static bool
+is_free(int64 seq)
+{
+    Oid types[] = {INT8OID};
+    Datum values[] = {Int64GetDatum(seq)};
+    spi_connect();
+    spi_execute(kExists, 1, types, values, SPI_OK_SELECT);
+    bool free = SPI_processed == 0;
+    if (!free)
+    {
+        spi_execute(kLock, 1, types, values, SPI_OK_SELECT);
+        free = SPI_processed > 0;
+    }
+    SPI_finish();
+    return free;
+}
+
 bool
 park_refused(const ParkedEvent &event, const kafka::Failure &failure, bool blocking,
              TimestampTz next_attempt_at, int max_attempts)
 {
+    if (!is_free(event.seq))
+        return false;
     Oid types[kParkColumns + 4];
     Datum values[kParkColumns + 4];
     spi_connect();
@@ -236,18 +271,21 @@ waiting_of_lane(Lane lane, int64 after, ArrayType *left_out, DeliveryRow *rows, 
     return found;
 }
 
-void
+bool
 move_to_lane(int64 seq, Lane lane)
 {
+    if (!is_free(seq))
+        return false;
     Oid types[] = {INT8OID, INT8OID};
     Datum values[] = {Int64GetDatum(seq), Int64GetDatum(static_cast<int64>(lane))};
     spi_connect();
     spi_execute(kMove, 2, types, values, SPI_OK_UPDATE);
     SPI_finish();
+    return true;
 }
 
 void
-remove_delivered(const std::vector<std::int64_t> &seqs)
+remove_delivered(std::vector<std::int64_t> &seqs)
 {
     spi_connect();
     Datum *elements = static_cast<Datum *>(palloc(sizeof(Datum) * seqs.size()));
@@ -256,6 +294,18 @@ remove_delivered(const std::vector<std::int64_t> &seqs)
     Oid types[] = {INT8ARRAYOID};
     Datum values[] = {PointerGetDatum(int8_array(elements, seqs.size()))};
     spi_execute(kRemove, 1, types, values, SPI_OK_DELETE);
+    const bool all = SPI_processed == seqs.size();
+    seqs.clear();
+    if (!all)
+    {
+        spi_execute(kRemaining, 1, types, values, SPI_OK_SELECT);
+        for (uint64 i = 0; i < SPI_processed; i++)
+        {
+            bool is_null;
+            seqs.push_back(DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc,
+                                                       1, &is_null))); // never more than there were
+        }
+    }
     SPI_finish();
 }
 

@@ -36,7 +36,7 @@ void park_waiting(const ParkedEvent &event);
 
 // Sets an event aside that Kafka refused, or notes another refusal of one that was set aside. After
 // max_attempts it has FAILED; 0: it is retried for ever. Later events of the lane wait if blocking.
-// Returns whether it has FAILED.
+// Returns whether it has FAILED. A row that somebody holds in an open transaction stays as it is.
 bool park_refused(const ParkedEvent &event, const kafka::Failure &failure, bool blocking,
                   TimestampTz next_attempt_at, int max_attempts);
 
@@ -51,7 +51,7 @@ struct DeliveryRow
     int attempts;
 };
 
-// The next event to be tried again that is due, if there is one.
+// The next event to be tried again that is due, if there is one whose row nobody holds.
 bool next_due(TimestampTz now, DeliveryRow *row);
 
 // When the next event is to be tried again; 0: none is.
@@ -67,11 +67,11 @@ int waiting_of_lane(Lane lane, int64 after, ArrayType *left_out, DeliveryRow *ro
 bool has_settled_row(int64 seq);
 int64 last_settled_seq();
 
-// Moves a waiting event to another lane.
-void move_to_lane(int64 seq, Lane lane);
+// Moves a waiting event to another lane; false when somebody holds its row.
+bool move_to_lane(int64 seq, Lane lane);
 
-// Removes the rows of events that were published.
-void remove_delivered(const std::vector<std::int64_t> &seqs);
+// Removes the rows of events that were published. Those that somebody holds stay in `seqs`.
+void remove_delivered(std::vector<std::int64_t> &seqs);
 
 // The lanes of refused events that block, and (costlier) all lanes in which events wait. They are
 // appended to `lanes`.

@@ -16,10 +16,12 @@ namespace outbox
 namespace
 {
 
-// A waiting event may be behind its key and behind its whole topic: the lane that it is not in.
+// A waiting event may be behind its key and behind its whole topic: the lane that it is not in, and
+// whether it is in the topic's.
 Lane
-other_lane_of(const DeliveryRow &row, EventTables *tables)
+other_lane_of(const DeliveryRow &row, EventTables *tables, bool *is_in_topics)
 {
+    *is_in_topics = false;
     EventRow event;
     char topic[kTopicBuffer];
     kafka::Record record;
@@ -27,6 +29,7 @@ other_lane_of(const DeliveryRow &row, EventTables *tables)
         build_record(event, GetCurrentTimestamp(), topic, &record) != nullptr)
         return row.lane;
     const Lane whole = topic_lane(record.topic);
+    *is_in_topics = row.lane == whole;
     return row.lane == whole ? key_lane(record.topic, key_of(event)) : whole;
 }
 
@@ -102,6 +105,8 @@ Redelivery::load()
         reload_lines_ = false;
     }
     due_at_ = next_due_at();
+    if (due_at_ != 0)
+        due_at_ = Max(due_at_, not_due_before_);
     paused_ = is_paused();
     reload_ = false;
 }
@@ -266,9 +271,9 @@ Redelivery::note_results(EventTables *tables, const FailurePolicy &policy)
 {
     if (!delivered_.empty())
     {
+        const size_t before = delivered_.size();
         remove_delivered(delivered_);
-        delivered_.clear();
-        reload_ = true;
+        reload_ = reload_ || delivered_.size() < before;
     }
     size_t done = 0;
     while (done < sent_.size() && sent_[done].done)
@@ -282,6 +287,12 @@ Redelivery::note_results(EventTables *tables, const FailurePolicy &policy)
         refused_ = false;
         note_refusal(refused_row_, tables, refusal_, policy);
     }
+}
+
+bool
+Redelivery::is_delivered(std::int64_t seq) const noexcept
+{
+    return std::find(delivered_.begin(), delivered_.end(), seq) != delivered_.end();
 }
 
 // Hands one event over; false when there is no room for it.
@@ -337,7 +348,7 @@ Redelivery::release(Lane lane, EventTables *tables, kafka::Producer *producer)
 {
     const auto cursor = sent_up_to_.find(lane);
     const int64 after = cursor == sent_up_to_.end() ? PG_INT64_MIN : cursor->second;
-    const int room = static_cast<int>(limit_ - sent_.size());
+    const int room = static_cast<int>(limit_ - sent_.size() - delivered_.size());
     DeliveryRow *rows = static_cast<DeliveryRow *>(palloc(sizeof(DeliveryRow) * room));
     const int count = waiting_of_lane(lane, after, seqs_in_flight(), rows, room);
     if (count == 0)
@@ -350,9 +361,18 @@ Redelivery::release(Lane lane, EventTables *tables, kafka::Producer *producer)
     }
     for (int i = 0; i < count; i++)
     {
-        const Lane other = other_lane_of(rows[i], tables);
-        if (other != rows[i].lane && lanes_.state(other) == Lanes::State::blocked)
-            move_to_lane(rows[i].seq, other);
+        if (is_delivered(rows[i].seq))
+            continue; // its row is only held by somebody
+        bool whole;
+        const Lane other = other_lane_of(rows[i], tables, &whole);
+        // What waits behind its key came before what waits behind the topic.
+        const bool joins = lanes_.state(other) == Lanes::State::blocked ||
+                           (whole && lanes_.state(other) == Lanes::State::releasing);
+        if (other != rows[i].lane && joins)
+        {
+            if (!move_to_lane(rows[i].seq, other))
+                return false;
+        }
         else if (!send(rows[i], tables, producer))
             break;
         call_cpp([&] { sent_up_to_[lane] = rows[i].seq; });
@@ -427,8 +447,15 @@ Redelivery::send_due(EventTables *tables, kafka::Producer *producer, TimestampTz
 {
     DeliveryRow row;
     reload_ = true;
-    if (!sent_.empty() || !next_due(now, &row))
+    if (!sent_.empty())
         return;
+    if (!next_due(now, &row) || is_delivered(row.seq))
+    {
+        // A person holds it, and nobody waits for persons.
+        constexpr int kHeldMs = 1000;
+        not_due_before_ = TimestampTzPlusMilliseconds(now, kHeldMs);
+        return;
+    }
     if (!topic_takes(row, tables, producer))
         return;
     (void) send(row, tables, producer);

@@ -108,13 +108,14 @@ private:
 
     void note_culprit(const DeliveryRow &row, const kafka::Failure &failure) noexcept;
     void note_results(EventTables *tables, const FailurePolicy &policy);
+    bool is_delivered(std::int64_t seq) const noexcept;
     ArrayType *seqs_in_flight() const;
     bool release(Lane lane, EventTables *tables, kafka::Producer *producer);
     bool send(const DeliveryRow &row, EventTables *tables, kafka::Producer *producer);
     bool topic_takes(const DeliveryRow &row, EventTables *tables, kafka::Producer *producer);
     void note_refusal(const DeliveryRow &row, EventTables *tables, const kafka::Failure &failure,
                       const FailurePolicy &policy);
-    bool has_room() const noexcept { return sent_.size() < limit_; }
+    bool has_room() const noexcept { return sent_.size() + delivered_.size() < limit_; }
 
     Lanes lanes_;
     std::vector<Sent> sent_; // in flight; tags count from first_tag_
@@ -137,6 +138,7 @@ private:
     std::int64_t settled_up_to_ = 0; // the last row of the kind that is_settled() asks for
     bool paused_ = false;
     TimestampTz due_at_ = 0;
+    TimestampTz not_due_before_ = 0;
 };
 
 // The pause after the n-th attempt: exponential with jitter.
