@@ -1,0 +1,89 @@
+// What operators do to a running relay.
+#include "real_kafka_test.h"
+#include "small_topic.h"
+
+using namespace outbox::test;
+
+TEST(Operators, APauseHoldsOverRestartsUntilItIsEnded)
+{
+    OwnCluster server;
+    TestDatabase database(server);
+    kafka().create_topic(database.topic());
+    database.connect().exec("select outbox.pause('test')");
+    const auto emit = [&]
+    { return database.connect().value("select outbox.emit($1, 'k', 'e', '{}')", database.type()); };
+    const std::string id = emit();
+    EXPECT_TRUE(database.reaches_state("paused"));
+    for (const Shutdown how : {Shutdown::kFast, Shutdown::kImmediate})
+    {
+        server.restart(how);
+        EXPECT_TRUE(database.reaches_state("paused"));
+        emit();
+        EXPECT_EQ(database.connect().value("select outbox.wait_published($1, '300 ms')", id), "f");
+    }
+    Db db = database.connect();
+    EXPECT_EQ(db.value("select outbox.resume()"), "t");
+    EXPECT_EQ(db.value("select outbox.wait_published($1, '20 s')", id), "t");
+    EXPECT_TRUE(database.reaches_state("running"));
+    Consumer consumer(kafka().bootstrap(), {database.topic()});
+    const Report report = check_delivery(db, consumer);
+    EXPECT_TRUE(report.exact()) << report.summary();
+}
+
+// Somebody settles an event by hand and goes for coffee before the commit.
+REAL_KAFKA_TEST(Operators, AnOpenTransactionWithARetryHoldsUpNothingElse)
+{
+    SmallTopic scene(cluster(), {{"outbox.max_attempts", "1000"}});
+    const std::string head = scene.emit_too_large("k");
+    ASSERT_TRUE(
+        wait_until(std::chrono::seconds(20), [&] { return scene.deliveries("RETRYING") == 1; }));
+    Db person = scene.connect();
+    person.exec("begin");
+    person.exec("select outbox.retry($1)", head);
+    const pid_t relay = scene.database().relay_pid();
+    const auto start = Clock::now();
+    for (int i = 0; since(start) < std::chrono::seconds(4); ++i)
+    {
+        const auto emitted = Clock::now();
+        ASSERT_TRUE(scene.arrive({scene.emit("other" + std::to_string(i))})) << scene.describe();
+        EXPECT_LT(since(emitted).count(), 900) << "milliseconds";
+    }
+    EXPECT_EQ(scene.database().relay_pid(), relay);
+    person.exec("commit");
+    scene.db().exec("select outbox.discard($1, 'test')", head);
+    const Ids line = {scene.emit("k")};
+    EXPECT_TRUE(scene.arrive(line)) << scene.describe();
+}
+
+// An attempt is under way all the time; the event that follows is neither lost nor early.
+REAL_KAFKA_TEST(Operators, DiscardingEventsThatAreBeingRetriedLetsTheirLinesFlow)
+{
+    constexpr int kRounds = 30;
+    SmallTopic scene(cluster(), {{"outbox.max_attempts", "1000"},
+                                 {"outbox.backoff_initial", "10ms"},
+                                 {"outbox.backoff_max", "10ms"}});
+    Ids heads;
+    for (int round = 0; round < kRounds; ++round)
+    {
+        const std::string key = "k" + std::to_string(round);
+        heads.push_back(scene.emit_too_large(key));
+        scene.emit_several(key, 5);
+    }
+    for (const std::string &head : heads)
+    {
+        ASSERT_TRUE(wait_until(std::chrono::seconds(20),
+                               [&]
+                               {
+                                   return scene.db().value(
+                                              "select count(*) from outbox.deliveries where "
+                                              "event_id = $1 and state = 'RETRYING'",
+                                              head) == "1";
+                               }))
+            << scene.describe();
+        scene.db().exec("select outbox.discard($1, 'test')", head);
+    }
+    const Report report = scene.check(heads);
+    EXPECT_TRUE(report.exact()) << report.summary() << scene.describe();
+    EXPECT_TRUE(wait_until(std::chrono::seconds(10), [&] { return scene.deliveries() == kRounds; }))
+        << scene.describe();
+}
