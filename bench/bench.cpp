@@ -87,9 +87,10 @@ run_benchmark(const Options &options)
     servers.stop();
 
     std::cout << to_text(results);
-    std::filesystem::create_directories(std::filesystem::path(options.json).parent_path());
-    test::write_file(options.json, to_json(results).dump(2) + "\n");
-    std::cout << "\nAll figures of all rounds: " << options.json << "\n";
+    const std::filesystem::path json = std::filesystem::absolute(options.json);
+    std::filesystem::create_directories(json.parent_path());
+    test::write_file(json, to_json(results).dump(2) + "\n");
+    std::cout << "\nAll figures of all rounds: " << json.string() << "\n";
 }
 
 } // namespace

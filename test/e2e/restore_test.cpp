@@ -152,7 +152,9 @@ REAL_KAFKA_TEST(Restore, EventsThatWereSetAsideAreStillSetAsideAfterARestoreAndC
         const std::string behind = small.emit("blocked");
         const std::string free = small.emit("free");
         ASSERT_TRUE(small.arrive({free}));
-        ASSERT_EQ(small.deliveries("WAITING"), 1) << small.describe();
+        ASSERT_TRUE(
+            wait_until(std::chrono::seconds(10), [&] { return small.deliveries("WAITING") == 1; }))
+            << small.describe();
         ASSERT_EQ(small.db().value("select outbox.wait_published($1)", free), "t");
         server.configure("outbox.bootstrap_servers", "");
         server.reload();
