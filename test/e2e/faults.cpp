@@ -153,9 +153,15 @@ FaultRounds::struck()
 void
 FaultRounds::wait_recovered()
 {
-    const bool recovered = consumer_.read_until(
-        kRecoveryLimit, [this](const std::vector<Record> &records)
-        { return !records.empty() && records.back().timestamp_ms > struck_ms_; });
+    size_t looked_at = consumer_.records().size();
+    bool recovered = false;
+    consumer_.read_until(kRecoveryLimit,
+                         [&](const std::vector<Record> &records)
+                         {
+                             for (; looked_at < records.size() && !recovered; ++looked_at)
+                                 recovered = records[looked_at].timestamp_ms > struck_ms_;
+                             return recovered;
+                         });
     EXPECT_TRUE(recovered) << fault_ << ": no new event within a minute";
     recoveries_.push_back(std::chrono::duration_cast<Milliseconds>(WallClock::now() - began_));
     duplicates_.back() += take_new_records();
