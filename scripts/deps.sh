@@ -26,7 +26,8 @@ installed() { [ "$(dpkg-query --show --showformat='${db:Status-Status}' "$1" 2>/
 have_postgresql() {
     local pg_config=${PG_CONFIG:-pg_config}
     command -v "$pg_config" >/dev/null || return 1
-    [ -x "$("$pg_config" --bindir)/postgres" ] && [ -f "$("$pg_config" --pgxs)" ]
+    [ -x "$("$pg_config" --bindir)/postgres" ] && [ -f "$("$pg_config" --pgxs)" ] &&
+        [ -f "$("$pg_config" --includedir-server)/postgres.h" ]
 }
 
 # A set PG_CONFIG that is not just the default name is a choice that we do not second-guess.
