@@ -306,6 +306,25 @@ find_event(EventTables *tables, int slot_number, int64 xid, int64 seq, EventRow 
     return found;
 }
 
+bool
+has_restored_events(EventTables *tables)
+{
+    bool found = false;
+    for (const EventTables::Slot &slot : tables->slots)
+    {
+        if (slot.index == nullptr || found)
+            continue;
+        ScanKeyData key;
+        set_key(&key, 1, BTLessStrategyNumber, F_INT8LT, 0);
+        IndexScanDesc scan = begin_index_scan(slot.table, slot.index, GetActiveSnapshot(), 1);
+        index_rescan(scan, &key, 1, nullptr, 0);
+        // Marks the entries of rows that have got their place as dead, so that they are read once.
+        found = index_getnext_slot(scan, ForwardScanDirection, slot.row);
+        index_endscan(scan);
+    }
+    return found;
+}
+
 Locator
 make_locator(int slot, const ItemPointerData *place)
 {

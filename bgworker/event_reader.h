@@ -71,6 +71,10 @@ bool fetch_event(EventTables *tables, const EventKey *key, EventRow *event);
 // Finds the row of an event by its numbers and reads it; false when it is not there.
 bool find_event(EventTables *tables, int slot, int64 xid, int64 seq, EventRow *event);
 
+// Whether there are rows that came with a dump and have no place in the stream yet: their xid is
+// negative.
+bool has_restored_events(EventTables *tables);
+
 // Encoding of a row's place: slot, block, offset.
 Locator make_locator(int slot, const ItemPointerData *place);
 int slot_of(Locator locator);

@@ -10,12 +10,19 @@ namespace outbox
 namespace
 {
 
+// As the indexes are made in sql/events.sql.
+constexpr BlockNumber kBlocksPerRange = 32;
+
 // 16 MB: some fifty thousand events to read when one of the latest is looked up.
 constexpr BlockNumber kEnoughBlocks = 2048;
 
+// What a call may take: publishing waits meanwhile.
+constexpr long kSummarizeMs = 5;
+
+// In a slot's index, all ranges before this block have their summary.
 BlockNumber summarized[kRingSlots];
 
-// The lock of brin_summarize_new_values(), if it is free; held to the end of the transaction.
+// The lock of brin_summarize_range(), if it is free; held to the end of the transaction.
 bool
 lock_for_summary(Oid table)
 {
@@ -23,8 +30,24 @@ lock_for_summary(Oid table)
            SearchSysCacheExists1(RELOID, ObjectIdGetDatum(table));
 }
 
-void
-summarize_slot(Oid schema, int slot)
+// Summarizes whole ranges until the time is over. Returns whether there are more.
+bool
+summarize_ranges(Oid index, BlockNumber blocks, BlockNumber *next, TimestampTz began)
+{
+    while (blocks - *next >= kBlocksPerRange)
+    {
+        if (ShutdownRequestPending ||
+            TimestampDifferenceExceeds(began, GetCurrentTimestamp(), kSummarizeMs))
+            return true;
+        (void) OidFunctionCall2(F_BRIN_SUMMARIZE_RANGE, ObjectIdGetDatum(index),
+                                Int64GetDatum(*next));
+        *next += kBlocksPerRange;
+    }
+    return false;
+}
+
+bool
+summarize_slot(Oid schema, int slot, TimestampTz began)
 {
     char name[NAMEDATALEN];
     snprintf(name, sizeof(name), "events_%d", slot);
@@ -32,28 +55,30 @@ summarize_slot(Oid schema, int slot)
     snprintf(name, sizeof(name), "events_%d_id", slot);
     const Oid index = get_relname_relid(name, schema);
     if (!OidIsValid(table) || !OidIsValid(index) || !lock_for_summary(table))
-        return;
+        return false;
     Relation relation = table_open(table, NoLock);
     const BlockNumber blocks = RelationGetNumberOfBlocks(relation);
     table_close(relation, NoLock);
     if (blocks < summarized[slot])
         summarized[slot] = 0; // truncated since
     if (blocks - summarized[slot] < kEnoughBlocks)
-        return;
-    (void) OidFunctionCall1(F_BRIN_SUMMARIZE_NEW_VALUES, ObjectIdGetDatum(index));
-    summarized[slot] = blocks;
+        return false;
+    return summarize_ranges(index, blocks, &summarized[slot], began);
 }
 
 } // namespace
 
-void
+bool
 summarize_new_blocks()
 {
+    const TimestampTz began = GetCurrentTimestamp();
+    bool more = false;
     begin_transaction();
     const Oid schema = get_namespace_oid("outbox", true);
-    for (int slot = 0; OidIsValid(schema) && slot < kRingSlots; slot++)
-        summarize_slot(schema, slot);
+    for (int slot = 0; OidIsValid(schema) && slot < kRingSlots && !more; slot++)
+        more = summarize_slot(schema, slot, began);
     end_transaction();
+    return more;
 }
 
 } // namespace outbox

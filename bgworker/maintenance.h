@@ -7,8 +7,8 @@ namespace outbox
 {
 
 // Summarizes new blocks of the ring in the indexes on id once there are enough of them, so that an
-// event is found by its id without reading all recent ones. In a transaction of its own; skips what
-// somebody else has locked. Call it about once a second.
-void summarize_new_blocks();
+// event is found by its id without reading all recent ones. In a transaction of its own, a few
+// milliseconds long; skips what somebody else has locked. Returns whether there is more to do.
+bool summarize_new_blocks();
 
 } // namespace outbox

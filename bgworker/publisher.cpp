@@ -91,10 +91,11 @@ Publisher::open_window(std::uint64_t mark)
 }
 
 bool
-Publisher::may_read(bool look) const noexcept
+Publisher::may_read(bool look) noexcept
 {
+    crowded_ = crowded_ && !progress_.has_ample_room(max_bytes_);
     if (window_open_)
-        return keys_.need_scan() || progress_.has_room(0, max_bytes_);
+        return keys_.need_scan() || !crowded_;
     return look && progress_.windows() < kMaxWindows;
 }
 
@@ -308,14 +309,23 @@ Publisher::is_done(const EventRow &event, const EventKey *key)
 }
 
 Publisher::HandOver
+Publisher::no_room() noexcept
+{
+    crowded_ = true;
+    return HandOver::full;
+}
+
+Publisher::HandOver
 Publisher::hand_over(const EventKey *key, TimestampTz now)
 {
     EventRow event;
     if (!fetch_event(&tables_, key, &event))
         return HandOver::done;
     oldest_waiting_ = event.created_at;
-    if (!producer_ || !progress_.has_room(0, max_bytes_))
+    if (!producer_)
         return HandOver::full;
+    if (!progress_.has_room(0, max_bytes_))
+        return no_room();
     if (is_done(event, key))
         return HandOver::done;
 
@@ -329,7 +339,7 @@ Publisher::hand_over(const EventKey *key, TimestampTz now)
         return HandOver::done;
     }
     if (!progress_.has_room(size_in_flight(record), max_bytes_))
-        return HandOver::full;
+        return no_room();
     Lane lane;
     if (redelivery_.must_wait(record.topic, key_of(event), &lane))
     {
@@ -353,7 +363,7 @@ Publisher::produce(const EventRow &event, const EventKey *key, kafka::Record *re
     }
     progress_.remove_last();
     if (result == kafka::ProduceResult::queue_full)
-        return HandOver::full;
+        return no_room();
     if (why.cls == kafka::FailureClass::event || why.cls == kafka::FailureClass::topic)
     {
         // Refused before it was queued: nothing can have overtaken it.

@@ -48,6 +48,13 @@ public:
     // is through and `look` is set.
     StepResult publish(bool look);
 
+    // There is nothing more to hand over for the moment.
+    void send_now() noexcept
+    {
+        if (producer_)
+            producer_->send_now();
+    }
+
     // Hears what Kafka has to say. Returns true when there was something.
     bool serve();
 
@@ -97,7 +104,7 @@ private:
         halted
     };
 
-    bool may_read(bool look) const noexcept;
+    bool may_read(bool look) noexcept;
     bool may_redeliver(TimestampTz now) const noexcept;
     OpenResult begin();
     void end();
@@ -107,6 +114,7 @@ private:
     bool window_is_durable();
     bool hand_over_some();
     int group_limit();
+    HandOver no_room() noexcept;
     HandOver hand_over(const EventKey *key, TimestampTz now);
     bool is_done(const EventRow &event, const EventKey *key);
     HandOver produce(const EventRow &event, const EventKey *key, kafka::Record *record);
@@ -135,6 +143,7 @@ private:
     MemoryContext event_context_ = nullptr; // reset for each event
     XidSnapshot read_up_to_;                // end of the last window that was opened
     bool window_open_ = false;
+    bool crowded_ = false;           // there was no room, and there is not ample room yet
     std::uint64_t emitted_mark_ = 0; // the shared count when it was opened
     bool ask_standbys_ = false;      // how far they must be for it is not known yet
     XLogRecPtr on_standbys_ = InvalidXLogRecPtr;

@@ -23,7 +23,6 @@ struct Relay
     bool restart;
     StepResult step;         // how the last round ended
     TimestampTz maintain_at; // not before
-    int64 maintained_at_count;
 };
 
 extern Relay relay;

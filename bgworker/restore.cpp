@@ -1,5 +1,6 @@
-#include "restore.h"
+#include "event_reader.h"
 
+#include "restore.h"
 #include "spi_call.h"
 
 namespace outbox
@@ -13,10 +14,8 @@ namespace
     "(p.system_identifier operator(pg_catalog.<>) outbox.system_identifier() or "                  \
     "p.xmin operator(pg_catalog.<>) p.written_by::xid)"
 
-constexpr const char *kPending =
-    "select (select pg_catalog.count(*) from outbox.relay_position p "
-    "        where " RESTORED "), "
-    "       exists (select from outbox.events e where e.xid operator(pg_catalog.<) 0)";
+constexpr const char *kPositions =
+    "select pg_catalog.count(*) from outbox.relay_position p where " RESTORED;
 
 constexpr const char *kMarkPublished =
     "update outbox.events e set xid = 0 from outbox.relay_position p "
@@ -53,20 +52,22 @@ constexpr const char *kFollowEvents =
 // Restored ticks are snapshots of another cluster.
 constexpr const char *kForgetTicks = "delete from outbox.ticks";
 
-struct Pending
+int64
+count_restored_positions()
 {
-    int64 positions;
-    bool events;
-};
-
-Pending
-look_for_restored()
-{
-    spi_execute(kPending, 0, nullptr, nullptr, SPI_OK_SELECT);
+    spi_execute(kPositions, 0, nullptr, nullptr, SPI_OK_SELECT);
     bool is_null;
-    HeapTuple row = SPI_tuptable->vals[0];
-    return {DatumGetInt64(SPI_getbinval(row, SPI_tuptable->tupdesc, 1, &is_null)),
-            DatumGetBool(SPI_getbinval(row, SPI_tuptable->tupdesc, 2, &is_null))};
+    return DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &is_null));
+}
+
+// Not by SQL: the planner would rather read a whole table than its index, and this is asked often.
+bool
+look_for_restored_events()
+{
+    EventTables tables;
+    const bool found = open_events(&tables) == OpenResult::opened && has_restored_events(&tables);
+    close_events(&tables);
+    return found;
 }
 
 } // namespace
@@ -75,18 +76,19 @@ RestoreResult
 settle_restored_events(char *problem, size_t problem_size)
 {
     RestoreResult result = {};
+    const bool events = look_for_restored_events();
     spi_connect();
-    const Pending pending = look_for_restored();
-    if (pending.positions > 1)
+    const int64 positions = count_restored_positions();
+    if (positions > 1)
     {
         snprintf(problem, problem_size,
                  "outbox.relay_position holds the rows of " INT64_FORMAT
                  " restored dumps; delete those that restored events do not belong to",
-                 pending.positions);
+                 positions);
         result.broken = true;
     }
     // Without a position it is not known what was published: the row may still be on its way.
-    else if (pending.events && pending.positions == 1)
+    else if (events && positions == 1)
     {
         spi_execute(kMarkPublished, 0, nullptr, nullptr, SPI_OK_UPDATE);
         const uint64 published = SPI_processed;

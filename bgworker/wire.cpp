@@ -2,12 +2,9 @@
 
 #include "wire.h"
 
-#include "../extension/settings.h"
+#include "jsonb_text.h"
 
-extern "C"
-{
-#include "lib/stringinfo.h"
-}
+#include "../extension/settings.h"
 
 namespace outbox
 {
@@ -170,12 +167,7 @@ set_value(const EventRow &event, kafka::Record *record)
     if (event.payload_bytes != nullptr)
         value = view(event.payload_bytes);
     else if (event.payload != nullptr)
-    {
-        StringInfoData text;
-        initStringInfo(&text);
-        (void) JsonbToCString(&text, &event.payload->root, VARSIZE(event.payload));
-        value = utf8({text.data, static_cast<size_t>(text.len)});
-    }
+        value = utf8(jsonb_text(event.payload));
     else
         record->tombstone = true;
     record->value = value.data();

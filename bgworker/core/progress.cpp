@@ -54,6 +54,12 @@ Progress::has_room(std::size_t bytes, std::size_t max_bytes) const noexcept
     return behind_prefix() < ring_.size() && bytes_ + bytes <= max_bytes;
 }
 
+bool
+Progress::has_ample_room(std::size_t max_bytes) const noexcept
+{
+    return behind_prefix() <= ring_.size() / 4 * 3 && bytes_ <= max_bytes / 4 * 3;
+}
+
 std::uint64_t
 Progress::add(std::int64_t seq, std::size_t bytes, std::int64_t created_at,
               std::uint64_t locator) noexcept

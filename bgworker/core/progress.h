@@ -47,6 +47,10 @@ public:
     // Whether an event of this size may be handed over: neither bound is passed, or it is alone.
     bool has_room(std::size_t bytes, std::size_t max_bytes) const noexcept;
 
+    // Whether a quarter of both bounds is free again: once there was no room, to go on for each
+    // single event would cost a transaction for each.
+    bool has_ample_room(std::size_t max_bytes) const noexcept;
+
     // Notes an event that goes to Kafka next, and returns its tag. Needs has_room(). The locator is
     // the caller's, for find().
     std::uint64_t add(std::int64_t seq, std::size_t bytes, std::int64_t created_at,

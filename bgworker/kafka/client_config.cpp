@@ -29,9 +29,9 @@ constexpr Default kDefaults[] = {
     {"partitioner", "murmur2_random"},
     // The relay decides how long an event may take; a time-out here would leave a gap.
     {"message.timeout.ms", "0"},
-    // Latency.
     {"socket.nagle.disable", "true"},
-    {"linger.ms", "0"},
+    // For as long as there is more to hand over; Producer::send_now() ends it.
+    {"linger.ms", "25"},
     {"topic.metadata.refresh.fast.interval.ms", "50"}, // after a partition lost its leader
     // A topic that is not there holds up what follows it, so it is given up early; the relay tries
     // again.

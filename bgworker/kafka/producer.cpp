@@ -116,6 +116,11 @@ Producer::start(const Settings &settings, int wake_fd, Failure &why)
     }
     // Owned by the client from here on.
     static_cast<void>(config.release());
+    if (!flusher_.start(client_))
+    {
+        describe(why, RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE, "no thread could be started");
+        return false;
+    }
     return open_queue(why);
 }
 
@@ -146,6 +151,7 @@ Producer::close(int timeout_ms) noexcept
 {
     if (client_ == nullptr)
         return true;
+    flusher_.stop();
     topics_.clear();
     if (queue_ != nullptr)
     {
@@ -192,7 +198,16 @@ Producer::try_produce(const Record &record, Failure &why)
     // Owned by the queued record from here on.
     static_cast<void>(headers.release());
     outstanding_++;
+    lingering_ = true;
     return ProduceResult::queued;
+}
+
+void
+Producer::send_now() noexcept
+{
+    if (lingering_)
+        flusher_.send_now();
+    lingering_ = false;
 }
 
 ProduceResult

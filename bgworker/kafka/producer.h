@@ -2,6 +2,7 @@
 #pragma once
 
 #include "failure.h"
+#include "flusher.h"
 #include "secrets.h"
 #include "settings.h"
 #include "topic_handles.h"
@@ -84,6 +85,10 @@ public:
     // nothing was queued.
     ProduceResult produce(const Record &record, Failure &why) noexcept;
 
+    // Ends the wait for fuller batches (linger.ms) for all that is queued. To be called when the
+    // caller has nothing more to hand over for the moment.
+    void send_now() noexcept;
+
     // Resets wake_fd and hands what has happened to the sink, without waiting. Stops early after
     // about `max_events`, then wake_fd is set again. Returns how many events were handed over.
     std::size_t serve(EventSink &sink, std::size_t max_events) noexcept;
@@ -134,7 +139,9 @@ private:
     rd_kafka_queue_s *queue_ = nullptr;
     TopicHandles topics_;
     Secrets secrets_;
+    Flusher flusher_;
     int wake_fd_ = -1;
+    bool lingering_ = false; // something was queued since send_now()
     std::size_t outstanding_ = 0;
 };
 

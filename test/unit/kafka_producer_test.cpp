@@ -62,6 +62,19 @@ TEST(KafkaProducer, RecordArrivesAsItWasGiven)
                             Pair("null", std::nullopt), Pair("id", "a second one")));
 }
 
+TEST(KafkaProducer, SendNowEndsTheWaitForAFullerBatchEveryTime)
+{
+    MockCluster &cluster = shared_cluster();
+    cluster.create_topic("unhurried", 1);
+    Driver driver(cluster.bootstrap(), {{"linger.ms", "60000"}});
+    for (std::uint64_t tag = 0; tag < 200; tag++)
+    {
+        driver.produce("unhurried", "key", std::to_string(tag), tag);
+        driver.producer().send_now();
+        ASSERT_TRUE(driver.serve_until_settled()) << tag;
+    }
+}
+
 TEST(KafkaProducer, TombstoneEmptyValueAndEmptyKeyAreDifferentThings)
 {
     MockCluster &cluster = shared_cluster();

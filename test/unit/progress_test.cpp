@@ -383,6 +383,22 @@ private:
     std::int64_t seq_ = 0;
 };
 
+TEST(Progress, AmpleRoomIsAQuarterOfBothBounds)
+{
+    Progress progress(8);
+    progress.open_window(XidSnapshot());
+    std::vector<std::uint64_t> tags;
+    for (int seq = 1; seq <= 8; ++seq)
+        tags.push_back(progress.add(seq, 10, 0));
+    EXPECT_FALSE(progress.has_ample_room(1000));
+    progress.acknowledge(tags[0]);
+    EXPECT_FALSE(progress.has_ample_room(1000));
+    progress.acknowledge(tags[1]);
+    EXPECT_TRUE(progress.has_ample_room(1000));
+    EXPECT_TRUE(progress.has_ample_room(80));
+    EXPECT_FALSE(progress.has_ample_room(79));
+}
+
 // Whoever resumes from the position reads again exactly what is behind the acknowledged prefix:
 // nothing is lost, and nothing of the prefix is repeated.
 TEST(Progress, PositionLeavesExactlyWhatIsBehindThePrefix)
