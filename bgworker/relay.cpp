@@ -5,6 +5,7 @@
 
 #include "relay.h"
 
+#include "expiry.h"
 #include "guard.h"
 #include "short_transaction.h"
 #include "maintenance.h"
@@ -32,7 +33,7 @@ constexpr long kStandbyMs = 2;
 constexpr int kDrainMs = 500;
 constexpr int kMaintainMs = 1000;
 constexpr int kKeptHeap = 32 * 1024 * 1024;
-constexpr int kMoreMaintenanceMs = 100; // it takes a twentieth of that
+constexpr int kMoreSummariesMs = 100; // each takes a twentieth of that
 
 void
 leave(int, Datum)
@@ -196,14 +197,19 @@ void
 maintain()
 {
     const TimestampTz now = GetCurrentTimestamp();
+    if (relay.summarize_at <= now)
+    {
+        const int pause = summarize_new_blocks() ? kMoreSummariesMs : kMaintainMs;
+        relay.summarize_at = TimestampTzPlusMilliseconds(now, pause);
+    }
     if (relay.maintain_at > now)
         return;
     begin_transaction();
     if (OidIsValid(get_extension_oid("outbox", true)))
         settle_restored();
     end_transaction();
-    const bool more = summarize_new_blocks();
-    relay.maintain_at = TimestampTzPlusMilliseconds(now, more ? kMoreMaintenanceMs : kMaintainMs);
+    remove_expired();
+    relay.maintain_at = TimestampTzPlusMilliseconds(now, kMaintainMs);
 }
 
 void

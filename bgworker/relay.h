@@ -23,6 +23,7 @@ struct Relay
     bool restart;
     StepResult step;         // how the last round ended
     TimestampTz maintain_at; // not before
+    TimestampTz summarize_at;
 };
 
 extern Relay relay;

@@ -1,6 +1,9 @@
-// outbox.mark_processed(): one row for each (consumer, event id), in the caller's transaction.
+// outbox.mark_processed(), mark_processed_many() and is_processed(): one row for each (consumer,
+// event id), in the caller's transaction.
 
-#include "pg.h"
+#include "arguments.h"
+#include "kept_statement.h"
+#include "processed_events.h"
 
 namespace outbox
 {
@@ -8,63 +11,60 @@ namespace outbox
 namespace
 {
 
-constexpr const char *kInsert = "insert into outbox.processed_events (consumer, event_id) "
-                                "values ($1, $2) on conflict do nothing";
+const Oid kOneEvent[] = {TEXTOID, UUIDOID};
+KeptStatement find_one = {
+    "select from outbox.processed_events where consumer = $1 and event_id = $2",
+    "read outbox.processed_events", 2, kOneEvent, nullptr};
 
-SPIPlanPtr
-insert_plan()
+constexpr const char *kEventIdHint = "Pass the Kafka record's header id.";
+
+void
+refuse_where_nothing_can_be_written(const char *what)
 {
-    static SPIPlanPtr plan = nullptr;
-    if (plan == nullptr)
+    PreventCommandDuringRecovery(what);
+    PreventCommandIfReadOnly(what);
+    PreventCommandIfParallelMode(what);
+}
+
+int
+compare_ids(const void *a, const void *b)
+{
+    return memcmp(DatumGetUUIDP(*static_cast<const Datum *>(a)),
+                  DatumGetUUIDP(*static_cast<const Datum *>(b)), UUID_LEN);
+}
+
+// The ids of the array, in order and each of them once.
+Datum *
+sorted_ids(ArrayType *array, int *count)
+{
+    Datum *ids;
+    bool *nulls;
+    deconstruct_array(array, UUIDOID, UUID_LEN, false, TYPALIGN_CHAR, &ids, &nulls, count);
+    for (int i = 0; i < *count; i++)
+        if (nulls[i])
+            ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+                            errmsg("event_ids must not contain nulls"),
+                            errdetail("Element %d of %d is null.", i + 1, *count),
+                            errhint("%s", kEventIdHint)));
+    qsort(ids, static_cast<size_t>(*count), sizeof(Datum), compare_ids);
+    int kept = 0;
+    for (int i = 0; i < *count; i++)
+        if (kept == 0 || compare_ids(&ids[kept - 1], &ids[i]) != 0)
+            ids[kept++] = ids[i];
+    *count = kept;
+    return ids;
+}
+
+void
+insert_all(Datum consumer, Datum *ids, int count, bool *is_new)
+{
+    if (!IsolationUsesXactSnapshot())
+        return insert_processed(consumer, ids, count, is_new);
+    for (int i = 0; i < count; i++)
     {
-        Oid types[] = {TEXTOID, UUIDOID};
-        SPIPlanPtr prepared = SPI_prepare(kInsert, 2, types);
-        if (prepared == nullptr || SPI_keepplan(prepared) != 0)
-            ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR),
-                            errmsg("could not prepare the insert into outbox.processed_events: %s",
-                                   SPI_result_code_string(SPI_result))));
-        plan = prepared;
+        CHECK_FOR_INTERRUPTS();
+        is_new[i] = insert_processed_by_statement(consumer, ids[i]);
     }
-    return plan;
-}
-
-Oid
-owner_of_processed_events()
-{
-    const Oid schema = get_namespace_oid("outbox", false);
-    const Oid table = get_relname_relid("processed_events", schema);
-    HeapTuple row = SearchSysCache1(RELOID, ObjectIdGetDatum(table));
-    if (!HeapTupleIsValid(row))
-        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE),
-                        errmsg("relation \"outbox.processed_events\" does not exist"),
-                        errhint("Run CREATE EXTENSION outbox in this database.")));
-    const Oid owner = reinterpret_cast<Form_pg_class>(GETSTRUCT(row))->relowner;
-    ReleaseSysCache(row);
-    return owner;
-}
-
-// Callers need no right on the table, as with a security definer function. An error restores the
-// user together with the rest of the transaction's state.
-bool
-insert_as_owner(Datum consumer, Datum event_id)
-{
-    Oid user;
-    int context;
-    GetUserIdAndSecContext(&user, &context);
-    SetUserIdAndSecContext(owner_of_processed_events(), context | SECURITY_LOCAL_USERID_CHANGE);
-
-    SPI_connect();
-    Datum values[] = {consumer, event_id};
-    const int result = SPI_execute_plan(insert_plan(), values, nullptr, false, 0);
-    if (result != SPI_OK_INSERT)
-        ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR),
-                        errmsg("could not insert into outbox.processed_events: %s",
-                               SPI_result_code_string(result))));
-    const bool inserted = SPI_processed == 1;
-    SPI_finish();
-
-    SetUserIdAndSecContext(user, context);
-    return inserted;
 }
 
 } // namespace
@@ -74,19 +74,49 @@ insert_as_owner(Datum consumer, Datum event_id)
 extern "C"
 {
     OUTBOX_FUNCTION(outbox_mark_processed);
+    OUTBOX_FUNCTION(outbox_mark_processed_many);
+    OUTBOX_FUNCTION(outbox_is_processed);
 
     Datum outbox_mark_processed(PG_FUNCTION_ARGS)
     {
-        if (PG_ARGISNULL(0))
-            ereport(ERROR,
-                    (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("event_id must not be null"),
-                     errhint("Pass the Kafka record's header id.")));
-        if (PG_ARGISNULL(1) || VARSIZE_ANY_EXHDR(PG_GETARG_TEXT_PP(1)) == 0)
-            ereport(ERROR,
-                    (errcode(PG_ARGISNULL(1) ? ERRCODE_NULL_VALUE_NOT_ALLOWED
-                                             : ERRCODE_INVALID_PARAMETER_VALUE),
-                     errmsg("consumer must not be %s", PG_ARGISNULL(1) ? "null" : "empty"),
-                     errhint("Name the consumer, so that each one processes the event once.")));
-        PG_RETURN_BOOL(outbox::insert_as_owner(PG_GETARG_DATUM(1), PG_GETARG_DATUM(0)));
+        outbox::check_not_null(fcinfo, 0, "event_id", outbox::kEventIdHint);
+        text *consumer = outbox::checked_consumer(fcinfo, 1);
+        outbox::refuse_where_nothing_can_be_written("outbox.mark_processed()");
+        Datum id = PG_GETARG_DATUM(0);
+        bool is_new;
+        outbox::insert_all(PointerGetDatum(consumer), &id, 1, &is_new);
+        PG_RETURN_BOOL(is_new);
+    }
+
+    Datum outbox_mark_processed_many(PG_FUNCTION_ARGS)
+    {
+        outbox::check_not_null(fcinfo, 0, "event_ids", "Pass an array of event ids.");
+        text *consumer = outbox::checked_consumer(fcinfo, 1);
+        outbox::refuse_where_nothing_can_be_written("outbox.mark_processed_many()");
+        int count;
+        Datum *ids = outbox::sorted_ids(PG_GETARG_ARRAYTYPE_P(0), &count);
+        bool *is_new = static_cast<bool *>(palloc0(static_cast<Size>(count) + 1));
+        InitMaterializedSRF(fcinfo, MAT_SRF_USE_EXPECTED_DESC);
+        outbox::insert_all(PointerGetDatum(consumer), ids, count, is_new);
+        ReturnSetInfo *result = reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo);
+        for (int i = 0; i < count; i++)
+        {
+            bool is_null = false;
+            if (is_new[i])
+                tuplestore_putvalues(result->setResult, result->setDesc, &ids[i], &is_null);
+        }
+        return static_cast<Datum>(0);
+    }
+
+    // Runs as the owner.
+    Datum outbox_is_processed(PG_FUNCTION_ARGS)
+    {
+        outbox::check_not_null(fcinfo, 0, "event_id", outbox::kEventIdHint);
+        Datum values[] = {PointerGetDatum(outbox::checked_consumer(fcinfo, 1)), PG_GETARG_DATUM(0)};
+        outbox::connect_spi();
+        const bool found =
+            outbox::run_statement(&outbox::find_one, values, nullptr, SPI_OK_SELECT, true) > 0;
+        outbox::finish_spi();
+        PG_RETURN_BOOL(found);
     }
 }

@@ -8,6 +8,7 @@ extern "C"
 {
 #include "postgres.h"
 
+#include "access/detoast.h"
 #include "access/genam.h"
 #include "access/heapam.h"
 #include "access/htup_details.h"
@@ -46,6 +47,7 @@ extern "C"
 #include "storage/shmem.h"
 #include "tcop/utility.h"
 #include "utils/acl.h"
+#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/guc.h"
@@ -119,6 +121,22 @@ insert_index_entries(ResultRelInfo *relation, TupleTableSlot *slot, EState *esta
     List *recheck = ExecInsertIndexTuples(relation, slot, estate, false, false, nullptr, NIL);
 #endif
     list_free(recheck);
+}
+
+// Inserts the row's index entries. False when another row has, or may come to have, the same unique
+// key; the entries are there all the same.
+inline bool
+insert_unique_entries(ResultRelInfo *relation, TupleTableSlot *slot, EState *estate)
+{
+    bool conflict = false;
+#if PG_VERSION_NUM >= 160000
+    List *recheck =
+        ExecInsertIndexTuples(relation, slot, estate, false, true, &conflict, NIL, false);
+#else
+    List *recheck = ExecInsertIndexTuples(relation, slot, estate, false, true, &conflict, NIL);
+#endif
+    list_free(recheck);
+    return !conflict;
 }
 
 inline WaitEventSet *

@@ -164,6 +164,22 @@ define_emit_settings()
         &settings.serialize_keys, false, PGC_USERSET, 0, nullptr, nullptr, nullptr);
 }
 
+void
+define_idempotency_settings()
+{
+    DefineCustomIntVariable("outbox.max_response_size",
+                            "Largest response (body, content type and headers) that "
+                            "outbox.idempotency_complete() stores.",
+                            nullptr, &settings.max_response_bytes, 1024 * 1024, 1024,
+                            256 * 1024 * 1024, PGC_SUSET, GUC_UNIT_BYTE, nullptr, nullptr, nullptr);
+    DefineCustomIntVariable(
+        "outbox.processed_retention", "How long outbox.processed_events keeps an event.",
+        "An event that arrives again after that acts again: keep it longer than Kafka keeps the "
+        "topics. 0 keeps all for ever.",
+        &settings.processed_retention_s, 7 * 24 * 60 * 60, 0, INT_MAX, PGC_SUSET, GUC_UNIT_S,
+        nullptr, nullptr, nullptr);
+}
+
 } // namespace
 
 void
@@ -172,6 +188,7 @@ define_settings()
     define_kafka_settings();
     define_relay_settings();
     define_emit_settings();
+    define_idempotency_settings();
     define_developer_settings();
     MarkGUCPrefixReserved("outbox");
 }

@@ -27,6 +27,8 @@ struct Settings
     int max_attempts;
     int on_failure; // OnFailure
     int max_event_bytes;
+    int max_response_bytes;
+    int processed_retention_s; // 0: for ever
     bool serialize_keys;
     bool guard_durability;
 };
