@@ -1,6 +1,8 @@
 #include "core/uuid7.h"
 
+#include "direct_insert.h"
 #include "event_table.h"
+#include "own_relations.h"
 #include "settings.h"
 
 extern "C"
@@ -40,18 +42,6 @@ random_bytes()
     return bytes;
 }
 
-Oid
-outbox_relation(const char *name)
-{
-    const Oid schema = get_namespace_oid("outbox", true);
-    const Oid relation = OidIsValid(schema) ? get_relname_relid(name, schema) : InvalidOid;
-    if (!OidIsValid(relation))
-        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE),
-                        errmsg("relation \"outbox.%s\" does not exist", name),
-                        errhint("Run CREATE EXTENSION outbox in this database.")));
-    return relation;
-}
-
 constexpr int64 kUnixEpochOffsetUs =
     (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * static_cast<int64>(86400) * 1000000;
 
@@ -66,7 +56,7 @@ current_slot()
 int64
 next_seq()
 {
-    return nextval_internal(outbox_relation("events_seq"), false);
+    return nextval_internal(events_sequence(), false);
 }
 
 void
@@ -107,34 +97,21 @@ made_last(const pg_uuid_t *id)
 void
 insert_event(int slot_number, Datum *values, bool *nulls)
 {
-    char name[NAMEDATALEN];
-    snprintf(name, sizeof(name), "events_%d", slot_number);
-    Relation relation = table_open(outbox_relation(name), RowExclusiveLock);
+    Relation relation = table_open(events_table(slot_number), RowExclusiveLock);
     if (RelationGetNumberOfAttributes(relation) != kEventColumns)
         ereport(ERROR,
                 (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                 errmsg("outbox.%s does not have the columns that this library expects", name),
+                 errmsg("outbox.events_%d does not have the columns that this library expects",
+                        slot_number),
                  errhint("Run ALTER EXTENSION outbox UPDATE, or restart PostgreSQL after an "
                          "update of the package.")));
-
-    EState *estate = CreateExecutorState();
-    ResultRelInfo *result = makeNode(ResultRelInfo);
-    InitResultRelInfo(result, relation, 1, nullptr, 0);
-    ExecOpenIndices(result, false);
-
     TupleTableSlot *slot = MakeSingleTupleTableSlot(RelationGetDescr(relation), &TTSOpsVirtual);
     memcpy(slot->tts_values, values, kEventColumns * sizeof(Datum));
     memcpy(slot->tts_isnull, nulls, kEventColumns * sizeof(bool));
     ExecStoreVirtualTuple(slot);
-
-    slot->tts_tableOid = RelationGetRelid(relation);
-    table_tuple_insert(relation, slot, GetCurrentCommandId(true), 0, nullptr);
-    insert_index_entries(result, slot, estate);
-
+    insert_row(relation, slot);
     ExecDropSingleTupleTableSlot(slot);
-    ExecCloseIndices(result);
     table_close(relation, NoLock);
-    FreeExecutorState(estate);
 }
 
 } // namespace outbox

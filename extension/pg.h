@@ -139,6 +139,17 @@ insert_unique_entries(ResultRelInfo *relation, TupleTableSlot *slot, EState *est
     return !conflict;
 }
 
+// One entry of an index that is not unique.
+inline void
+insert_index_entry(Relation index, Datum *values, bool *nulls, ItemPointer place, Relation table,
+                   IndexInfo *info)
+{
+    (void) index_insert(index, values, nulls, place, table, UNIQUE_CHECK_NO, false, info);
+#if PG_VERSION_NUM >= 170000
+    index_insert_cleanup(index, info);
+#endif
+}
+
 inline WaitEventSet *
 create_wait_set(int events)
 {

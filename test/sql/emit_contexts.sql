@@ -79,3 +79,22 @@ execute emit('a');
 execute emit('b');
 with changed as (update orders set state = 'sent' returning id, state)
 select count(outbox.emit('cte', id::text, state, null)) from changed;
+
+-- with indexes of an operator's own
+create index own_expression on outbox.events_0 ((aggregate_type || '/' || aggregate_id)) where schema_version is not null;
+create unique index own_unique on outbox.events_0 (id);
+select outbox.emit('indexed', '1', 'made', null, event_id => '00000000-0000-7000-8000-000000000001', schema_version => 3) is not null;
+select outbox.emit('indexed', '2', 'made', null, event_id => '00000000-0000-7000-8000-000000000001');
+set enable_seqscan = off;
+select event_type from outbox.events_0
+  where aggregate_type || '/' || aggregate_id = 'indexed/1' and schema_version is not null;
+reset enable_seqscan;
+drop index outbox.own_expression, outbox.own_unique;
+
+-- when the extension is made anew in the same session
+set client_min_messages = warning;
+drop extension outbox;
+create extension outbox;
+reset client_min_messages;
+select outbox.emit('anew', '1', 'made', null) is not null;
+select aggregate_type, seq from outbox.events;
