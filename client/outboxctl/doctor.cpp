@@ -118,7 +118,8 @@ guarded(Findings &findings, const std::string &area, Examination &&examination)
     catch (const Error &error)
     {
         const bool closed = error.sqlstate() == "42501";
-        findings.add(area, closed ? Level::kUnknown : Level::kProblem, error.what(), error.hint());
+        findings.add(area, closed ? Level::kUnknown : Level::kProblem, error.what(),
+                     closed ? "The rights that are listed here say what to grant." : error.hint());
     }
 }
 

@@ -23,6 +23,8 @@ constexpr std::size_t kMaxPayload = std::size_t{256} * 1024 * 1024;
 // A wait that nobody needs any more ends in the server after this long at most.
 constexpr double kWaitSlice = 1;
 
+constexpr auto kLookAgain = Milliseconds(100);
+
 std::string
 read_all(std::FILE *file, const std::string &name)
 {
@@ -117,6 +119,22 @@ emit(Database &database, const EmitOptions &options)
         .value(0, "id");
 }
 
+// What became of an event that the relay has passed: it may have set it aside. Roles that may wait
+// and not watch take it for published.
+std::string
+status_of(Database &database, const std::string &id)
+{
+    if (!may_select(database, "outbox.event_status"))
+        return "PUBLISHED";
+    const Rows rows = database.query(
+        "select status, last_error from outbox.event_status where id = $1::uuid", {id});
+    const std::string status = rows.empty() ? "PUBLISHED" : rows.value(0, "status");
+    if (status == "FAILED")
+        throw Error(kFailed, "Kafka refused the event: " + rows.value(0, "last_error"),
+                    "\"outboxctl failed show " + id + "\" tells more.");
+    return status;
+}
+
 // How long it took, or nothing when the time was over first.
 std::optional<double>
 wait_published(Database &database, const std::string &id, double limit)
@@ -133,10 +151,12 @@ wait_published(Database &database, const std::string &id, double limit)
                        {id, std::to_string(slice)})
                 .flag(0, "ok");
         const double now = std::chrono::duration<double>(Clock::now() - begin).count();
-        if (published)
+        if (published && status_of(database, id) == "PUBLISHED")
             return now;
         if (now >= limit)
             return std::nullopt;
+        if (published) // set aside, and tried again now and then
+            (void) wait_for(-1, 0, Clock::now() + kLookAgain);
     }
 }
 
@@ -145,8 +165,6 @@ wait_published(Database &database, const std::string &id, double limit)
 int
 run_emit(const Context &context, const EmitOptions &options)
 {
-    if (options.wait && context.output.json() == false && *options.wait < 0)
-        throw Error(kUsage, "--wait must not be negative");
     Database database = open_outbox(context);
     const std::string id = emit(database, options);
     Json json = {{"id", id}};

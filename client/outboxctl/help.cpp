@@ -36,9 +36,14 @@ section(const std::string &title, const std::vector<Entry> &entries)
     if (entries.empty())
         return "";
     std::size_t column = 0;
+    std::size_t longer = 0;
     for (const Entry &entry : entries)
         if (columns_of(entry.name) <= kFirstColumn)
             column = std::max(column, columns_of(entry.name));
+        else
+            longer++;
+    if (longer > entries.size() / 2)
+        column = 2; // all meanings below their names
     std::string result = "\n" + title + ":\n";
     for (const Entry &entry : entries)
     {

@@ -2,10 +2,8 @@
 
 #include "documents.h"
 #include "errors.h"
+#include "option_kinds.h"
 #include "texts.h"
-#include "units.h"
-
-#include <fmt/format.h>
 
 #include <iostream>
 
@@ -14,114 +12,6 @@ namespace outbox::ctl
 
 namespace
 {
-
-// CLI11 takes an argument that begins with "[" for a list of several. Ours may be JSON, so these
-// get a character before them that is taken away again when the value is read.
-constexpr char kGuard = '\x1f';
-
-std::string
-guarded(std::string argument)
-{
-    const std::size_t equals = argument.rfind("--", 0) == 0 ? argument.find('=') : 0;
-    const std::size_t place = equals == 0 ? 0 : equals + 1;
-    if (equals != std::string::npos && argument.compare(place, 1, "[") == 0)
-        argument.insert(place, 1, kGuard);
-    return argument;
-}
-
-std::string
-unguarded(const std::string &value)
-{
-    return !value.empty() && value[0] == kGuard ? value.substr(1) : value;
-}
-
-// What CLI11 says may quote arguments, and may have several lines.
-std::string
-unguarded_message(std::string message)
-{
-    for (std::size_t i = 0; i < message.size();)
-        if (message[i] == kGuard)
-            message.erase(i, 1);
-        else
-            message[i] = message[i] == '\n' ? ' ' : message[i], i++;
-    return message;
-}
-
-// Options by the type of what they fill; all texts go through here.
-template <class Target>
-CLI::Option *
-text(CLI::App *app, const std::string &name, Target &target, const std::string &description,
-     const std::string &type)
-{
-    return app
-        ->add_option_function<std::string>(
-            name, [&target](const std::string &value) { target = unguarded(value); }, description)
-        ->type_name(type);
-}
-
-CLI::Option *
-texts(CLI::App *app, const std::string &name, std::vector<std::string> &target,
-      const std::string &description, const std::string &type)
-{
-    return app
-        ->add_option_function<std::vector<std::string>>(
-            name,
-            [&target](const std::vector<std::string> &values)
-            {
-                for (const std::string &value : values)
-                    target.push_back(unguarded(value));
-            },
-            description)
-        ->type_name(type);
-}
-
-template <class Target>
-CLI::Option *
-duration(CLI::App *app, const std::string &name, Target &target, const std::string &description)
-{
-    return app
-        ->add_option_function<std::string>(
-            name,
-            [&target, name](const std::string &value)
-            {
-                const std::optional<double> seconds = parse_duration(value);
-                if (!seconds)
-                    throw CLI::ValidationError(name, "\"" + printable(value) +
-                                                         "\" is no time; write 30, 15m, 2h or 7d");
-                target = *seconds;
-            },
-            description)
-        ->type_name("TIME");
-}
-
-template <class Target>
-CLI::Option *
-number(CLI::App *app, const std::string &name, Target &target, int most,
-       const std::string &description)
-{
-    return app
-        ->add_option_function<int>(
-            name,
-            [&target, name, most](const int &value)
-            {
-                if (value < 1 || value > most)
-                    throw CLI::ValidationError(name, fmt::format("must be 1 to {}", most));
-                target = value;
-            },
-            description)
-        ->type_name("N");
-}
-
-CLI::Option *
-choice(Interface &interface, CLI::App *app, const std::string &name, std::string &target,
-       const std::vector<std::string> &values, const std::string &description,
-       const std::string &type)
-{
-    CLI::Option *option = text(app, name, target, description, type);
-    option->check(CLI::IsMember(values).description(""));
-    interface.choices[option] = values;
-    return option;
-}
 
 // A command that runs `function` with the options.
 CLI::App *
@@ -145,11 +35,11 @@ add_kafka_options(CLI::App *app, KafkaOptions &options)
          "File with librdkafka properties, one name=value a line, instead of "
          "outbox.kafka_config_file, which is on the server and may not be readable from here.",
          "FILE");
-    texts(app, "-X,--property", options.properties,
-          "A librdkafka property, for example security.protocol=SSL; wins over all others. May be "
-          "repeated.",
-          "NAME=VALUE")
-        ->expected(1);
+    repeated(
+        app, "-X,--property", options.properties,
+        "A librdkafka property, for example security.protocol=SSL; wins over all others. May be "
+        "repeated.",
+        "NAME=VALUE");
 }
 
 void
@@ -199,9 +89,8 @@ add_emit(Interface &interface, CLI::App *root)
     emit->add_flag("--bytes", options.bytes,
                    "The payload is not JSON, and sent byte by byte as it is.")
         ->excludes(tombstone);
-    texts(emit, "-H,--header", options.headers, "A header of the record. May be repeated.",
-          "NAME=VALUE")
-        ->expected(1);
+    repeated(emit, "-H,--header", options.headers, "A header of the record. May be repeated.",
+             "NAME=VALUE");
     text(emit, "-k,--key", options.key, "Kafka key instead of AGGREGATE_ID.", "TEXT");
     text(emit, "--id", options.id, "The event's id; a new UUIDv7 unless given.", "UUID");
     number(emit, "--schema-version", options.schema_version, 2147483647,
@@ -218,11 +107,10 @@ add_tail(Interface &interface, CLI::App *root)
     CLI::App *tail =
         command(interface, root, "tail", "Follow events as they are published, from Kafka.",
                 [&](const Context &context) { return run_tail(context, options); });
-    texts(tail, "-t,--topic", options.topics,
-          "Follow this topic; may be repeated. Otherwise every topic that outbox.topic_template "
-          "can name, also those that come into being later.",
-          "TOPIC")
-        ->expected(1);
+    repeated(tail, "-t,--topic", options.topics,
+             "Follow this topic; may be repeated. Otherwise every topic that outbox.topic_template "
+             "can name, also those that come into being later.",
+             "TOPIC");
     tail->add_flag("-b,--from-beginning", options.from_beginning,
                    "Show what the topics hold already, and then follow.");
     number(tail, "-n,--count", options.count, 2147483647, "End after so many events.");
@@ -246,7 +134,7 @@ add_failed(Interface &interface, CLI::App *root)
     failed->require_subcommand(1);
 
     CLI::App *list =
-        command(interface, failed, "list", "List them, oldest first.",
+        command(interface, failed, "list", "List events that Kafka refused, oldest first.",
                 [&](const Context &context) { return run_failed_list(context, options); });
     choice(interface, list, "--state", options.state,
            {"failed", "retrying", "waiting", "discarded", "all"},
@@ -264,8 +152,8 @@ add_failed(Interface &interface, CLI::App *root)
 
     CLI::App *retry = command(
         interface, failed, "retry",
-        "Try events again at once. Several that are chosen by their type or age are counted "
-        "first, and you are asked.",
+        "Try failed events again at once. Those that are chosen by type or age are counted first, "
+        "and you are asked.",
         [&](const Context &context) { return run_failed_retry(context, options); });
     texts(retry, "ID", options.ids, "Ids of events.", "UUID");
     retry->add_flag("--all", options.all, "All that have failed.");
@@ -392,7 +280,12 @@ parse(Interface &interface, int argc, char **argv)
         const CLI::App *named = root;
         while (!named->get_subcommands([](const CLI::App *app) { return app->parsed(); }).empty())
             named = named->get_subcommands([](const CLI::App *app) { return app->parsed(); })[0];
-        throw Error(kUsage, printable(unguarded_message(error.what())),
+        // A command that is not known is left over, and so one is missing.
+        const std::vector<std::string> rest = named->remaining();
+        const bool unknown = named->get_require_subcommand_min() > 0 && !rest.empty();
+        throw Error(kUsage,
+                    unknown ? "there is no command \"" + unguarded_message(rest[0]) + "\""
+                            : unguarded_message(error.what()),
                     "Try \"" + full_name(named) + " --help\".");
     }
 }

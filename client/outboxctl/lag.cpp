@@ -84,7 +84,7 @@ Cell
 catching_up(const RelayView &view, const std::optional<Rates> &rates)
 {
     if (view.backlog == 0)
-        return {"caught up", Style::kGood};
+        return {"yes", Style::kGood};
     if (const std::optional<double> seconds = seconds_to_catch_up(view, rates))
         return "in about " + human_duration(*seconds) + " at these rates";
     return rates ? Cell("the backlog does not shrink", Style::kWarning) : Cell("not measured");

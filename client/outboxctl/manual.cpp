@@ -1,5 +1,6 @@
 #include "documents.h"
 
+#include "output.h"
 #include "texts.h"
 
 #include <algorithm>
@@ -46,10 +47,21 @@ roff(const std::string &text)
     return !result.empty() && result[0] == '.' ? "\\&" + result : result;
 }
 
+// The same in lines of a length that is usual in manuals; each ends with a newline.
+std::string
+paragraph(const std::string &text)
+{
+    constexpr std::size_t kWidth = 72;
+    std::string result;
+    for (const std::string &line : wrapped(text, kWidth))
+        result += roff(line) + "\n";
+    return result;
+}
+
 std::string
 entry(const std::string &name, const std::string &meaning)
 {
-    return ".TP\n.B " + roff(name) + "\n" + roff(meaning) + "\n";
+    return ".TP\n.B " + roff(name) + "\n" + paragraph(meaning);
 }
 
 std::string
@@ -58,7 +70,7 @@ options_of(const CLI::App *app)
     std::string result;
     for (const CLI::Option *argument : arguments_of(app))
         result += ".TP\n.I " + roff(option_names(argument)) + "\n" +
-                  roff(argument->get_description()) + "\n";
+                  paragraph(argument->get_description());
     for (const CLI::Option *option : flags_of(app))
         if (app->get_parent() == nullptr || option != app->get_help_ptr())
             result += entry(option_names(option), option->get_description());
@@ -78,7 +90,7 @@ commands_below(const CLI::App *app)
             continue;
         }
         result += ".SS " + roff(full_name(command) + " " + synopsis_of(command)) + "\n" +
-                  roff(command->get_description()) + "\n" + options_of(command);
+                  paragraph(command->get_description()) + options_of(command);
     }
     return result;
 }
@@ -106,10 +118,11 @@ man_page(const Interface &interface)
            roff(kSummary) +
            "\n.SH SYNOPSIS\n.B outboxctl\n.RI [ options ]\n.I COMMAND\n.RI [ options ]\n"
            ".SH DESCRIPTION\n" +
-           roff(kDescription) + "\n.SH OPTIONS\nThese may stand before and after the command.\n" +
-           options_of(root) + ".SH COMMANDS\n" + commands_below(root) +
-           section("EXIT STATUS", kExitCodes) + section("ENVIRONMENT", kEnvironment) +
-           section("EXAMPLES", kExamples) + ".SH SEE ALSO\n.BR psql (1),\n.BR kcat (1)";
+           paragraph(kDescription) +
+           ".SH OPTIONS\nThese may stand before and after the command.\n" + options_of(root) +
+           ".SH COMMANDS\n" + commands_below(root) + section("EXIT STATUS", kExitCodes) +
+           section("ENVIRONMENT", kEnvironment) + section("EXAMPLES", kExamples) +
+           ".SH SEE ALSO\n.BR psql (1),\n.BR kcat (1)";
 }
 
 } // namespace outbox::ctl

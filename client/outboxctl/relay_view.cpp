@@ -1,6 +1,7 @@
 #include "relay_view.h"
 
 #include "commands.h"
+#include "units.h"
 
 #include <map>
 
@@ -76,6 +77,13 @@ look_at_relay(Database &database)
         view.pause = look_at_pause(database);
     view.json["pause"] = view.pause ? to_json(*view.pause) : Json(nullptr);
     return view;
+}
+
+std::string
+text_of_pause(const Pause &pause)
+{
+    return " by " + pause.by + ", " + human_duration(pause.seconds) + " ago" +
+           (pause.reason ? ": " + *pause.reason : "");
 }
 
 StateText

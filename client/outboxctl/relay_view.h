@@ -43,6 +43,9 @@ struct RelayView
 
 RelayView look_at_relay(Database &database);
 
+// " by alice, 5 min 2 s ago: why"
+std::string text_of_pause(const Pause &pause);
+
 // How a state is shown, what it means, and what to do; both empty when all is well.
 struct StateText
 {

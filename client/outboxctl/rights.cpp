@@ -65,21 +65,27 @@ const std::vector<Right> kRights = {
       {Kind::kFunction, "outbox.resume()"}}},
 };
 
-// As it stands after "grant".
+// As it stands after "grant", without the objects.
 std::string
-privilege_on(const Object &object)
+privilege_of(Kind kind)
 {
-    const std::string name = object.name;
-    switch (object.kind)
+    switch (kind)
     {
     case Kind::kFunction:
-        return "execute on function " + name;
+        return "execute on function ";
     case Kind::kRelation:
-        return "select on " + name;
+        return "select on ";
     case Kind::kColumns:
-        return "insert (" + name + ") on outbox.events";
+        return "insert ";
     }
     throw std::logic_error("a kind of object without a privilege");
+}
+
+std::string
+name_of(const Object &object)
+{
+    return object.kind == Kind::kColumns ? std::string("(") + object.name + ") on outbox.events"
+                                         : object.name;
 }
 
 // An expression that is true when the role $1 has the privilege.
@@ -119,7 +125,7 @@ look_at_rights(Database &database, const std::string &role)
         {
             const Rows rows = database.query("select " + check_of(object) + " as ok", {role});
             if (!rows.flag(0, "ok"))
-                report.missing.push_back(privilege_on(object));
+                report.missing.push_back(privilege_of(object.kind) + name_of(object));
             else if (&object == &right.objects.front())
                 report.any = true;
         }
@@ -134,9 +140,15 @@ grant_statements(const std::string &right, const std::string &role)
 {
     std::string result = "grant usage on schema outbox to " + role + ";";
     for (const Right &known : kRights)
-        if (right == known.name)
+        for (const Kind kind : {Kind::kFunction, Kind::kRelation, Kind::kColumns})
+        {
+            std::string names;
             for (const Object &object : known.objects)
-                result += " grant " + privilege_on(object) + " to " + role + ";";
+                if (right == known.name && object.kind == kind)
+                    names += (names.empty() ? "" : ", ") + name_of(object);
+            if (!names.empty())
+                result += " grant " + privilege_of(kind) + names + " to " + role + ";";
+        }
     return result;
 }
 
