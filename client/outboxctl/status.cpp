@@ -1,6 +1,7 @@
 // outboxctl status
 #include "commands.h"
 
+#include "errors.h"
 #include "relay_view.h"
 #include "units.h"
 #include "watch.h"
