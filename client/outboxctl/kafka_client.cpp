@@ -161,7 +161,9 @@ KafkaClient::note_error(rd_kafka_t * /*client*/, int error, const char *reason, 
 {
     auto &client = *static_cast<KafkaClient *>(self);
     // The first trouble tells most; that all brokers are down is what it leads to.
-    if (error != RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN && client.trouble_.empty())
+    if (error == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN)
+        client.all_down_ = true;
+    else if (client.trouble_.empty())
         client.trouble_ = std::string(rd_kafka_err2name(static_cast<rd_kafka_resp_err_t>(error))) +
                           ": " + client.source_.masked(reason);
 }
@@ -177,6 +179,7 @@ std::optional<ClusterView>
 KafkaClient::look(Milliseconds limit)
 {
     const auto deadline = Clock::now() + limit;
+    all_down_ = false;
     do
     {
         const rd_kafka_metadata_t *metadata = nullptr;
@@ -194,7 +197,7 @@ KafkaClient::look(Milliseconds limit)
         (void) rd_kafka_poll(client_, 0);
         if (Interrupts::active() && wait_for(-1, 0, Clock::now()) == Woken::kStop)
             stop_here();
-    } while (Clock::now() < deadline);
+    } while (!all_down_ && Clock::now() < deadline);
     return std::nullopt;
 }
 

@@ -56,8 +56,8 @@ public:
     KafkaClient(const KafkaClient &) = delete;
     KafkaClient &operator=(const KafkaClient &) = delete;
 
-    // Asks for the brokers and all topics. Nothing when there is no answer in time; last_trouble()
-    // may tell why.
+    // Asks for the brokers and all topics. Nothing when there is no answer in time, or when
+    // librdkafka has tried all brokers in vain; last_trouble() may tell why.
     std::optional<ClusterView> look(Milliseconds limit);
 
     // Why the brokers cannot be reached, as far as librdkafka said; empty when it did not.
@@ -85,6 +85,7 @@ private:
     std::map<std::string, rd_kafka_topic_t *> topics_;
     std::map<std::string, int> followed_; // how many partitions
     std::string trouble_;
+    bool all_down_ = false;
 };
 
 } // namespace outbox::ctl

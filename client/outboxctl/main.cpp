@@ -1,12 +1,15 @@
 // outboxctl: reads the command line, runs the command, and says what went wrong.
 #include "errors.h"
 #include "interface.h"
+#include "kafka_client.h"
 #include "terminal.h"
 #include "units.h"
 
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+
+#include <unistd.h>
 
 using namespace outbox::ctl;
 
@@ -101,10 +104,8 @@ run(Interface &interface)
     return status;
 }
 
-} // namespace
-
 int
-main(int argc, char **argv)
+run_and_report(int argc, char **argv)
 {
     bool json = false;
     try
@@ -127,4 +128,18 @@ main(int argc, char **argv)
     {
         return report(Error(kFailed, error.what()), json);
     }
+}
+
+} // namespace
+
+int
+main(int argc, char **argv)
+{
+    const int status = run_and_report(argc, argv);
+    if (!KafkaClient::lingers())
+        return status;
+    // Exit handlers would take away from under librdkafka's threads what they still use. What was
+    // written is out already.
+    (void) std::fflush(stderr);
+    _exit(status);
 }

@@ -76,8 +76,9 @@ TEST_F(Failed, TheLimitSaysThatThereAreMore)
 
 TEST_F(Failed, ShowWritesBinaryPayloadsHarmlessly)
 {
-    const std::string id = db_.value(
-        R"(select outbox.emit_bytes($1, E'1\u0007', 'x', '\x1b5b33316d00')", database_.type());
+    const std::string id =
+        db_.value(R"sql(select outbox.emit_bytes($1, E'1\u0007', 'x', '\x1b5b33316d00'))sql",
+                  database_.type());
     const Ran ran = ctl({"failed", "show", id});
     EXPECT_NE(ran.out.find("\\x1b[31m\\x00"), std::string::npos) << ran.out;
     EXPECT_NE(ran.out.find("1\\x07"), std::string::npos) << ran.out;

@@ -140,7 +140,7 @@ TEST_F(Tail, SecretsAreNeverShown)
     {
         for (const Words &words : std::vector<Words>{
                  {"tail", "-n", "1", "-X", property, "-X", "security.protocol=" + secret},
-                 {"tail", "-n", "1", "-X", property, "-X",
+                 {"tail", "-n", "1", "-X", property, "-X", "security.protocol=ssl", "-X",
                   "ssl.keystore.location=/nowhere/" + secret},
                  {"doctor", "-X", property, "-X", "security.protocol=ssl", "-X",
                   "ssl.keystore.location=/nowhere/" + secret}})
