@@ -87,7 +87,7 @@ age_of(const Rows &rows, int row)
     return age ? human_duration(*age) + " ago" : "";
 }
 
-// A line for each event, and its error below it: neither is cut on an ordinary terminal.
+// Two lines for each event, so that neither its key nor its error is cut on an ordinary terminal.
 void
 print_list(const Output &output, const Rows &rows, int count, const FailedOptions &options)
 {
@@ -96,7 +96,7 @@ print_list(const Output &output, const Rows &rows, int count, const FailedOption
         {"ID"}, {"TRIES", Table::Align::kRight}, {"REFUSED"}, {"BEHIND IT", Table::Align::kRight}};
     if (several_states)
         columns.push_back({"STATE"});
-    columns.push_back({"TOPIC AND KEY"});
+    columns.push_back({"KEY"});
     Table table(columns);
     for (int row = 0; row < count; row++)
     {
@@ -106,7 +106,7 @@ print_list(const Output &output, const Rows &rows, int count, const FailedOption
                                    with_commas(rows.number(row, "waiting_behind").value_or(0))};
         if (several_states)
             cells.emplace_back(lower(rows.value(row, "state")));
-        cells.emplace_back(printable(rows.value(row, "topic") + " " + rows.value(row, "key")));
+        cells.emplace_back(printable(rows.value(row, "key")));
         table.add(std::move(cells));
     }
     const std::vector<std::string> lines = table.lines(output);
@@ -114,8 +114,9 @@ print_list(const Output &output, const Rows &rows, int count, const FailedOption
     for (int row = 0; row < count; row++)
     {
         output.line(lines[static_cast<std::size_t>(row) + 1]);
-        if (const Text error = rows.text(row, "last_error"))
-            output.line("  " + output.styled(printable(*error), Style::kFaint));
+        const Text error = rows.text(row, "last_error");
+        const std::string below = rows.value(row, "topic") + (error ? ": " + *error : "");
+        output.line("  " + output.styled(printable(below), Style::kFaint));
     }
     if (rows.count() > count)
         output.line(fmt::format("\nThere are more; --limit shows more than {}.", options.limit));

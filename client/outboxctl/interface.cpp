@@ -281,7 +281,7 @@ parse(Interface &interface, int argc, char **argv)
         while (!named->get_subcommands([](const CLI::App *app) { return app->parsed(); }).empty())
             named = named->get_subcommands([](const CLI::App *app) { return app->parsed(); })[0];
         // A command that is not known is left over, and so one is missing.
-        const std::vector<std::string> rest = named->remaining();
+        const std::vector<std::string> rest = root->remaining(true);
         const bool unknown = named->get_require_subcommand_min() > 0 && !rest.empty();
         throw Error(kUsage,
                     unknown ? "there is no command \"" + unguarded_message(rest[0]) + "\""

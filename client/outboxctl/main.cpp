@@ -5,6 +5,7 @@
 #include "terminal.h"
 #include "units.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -107,13 +108,13 @@ run(Interface &interface)
 int
 run_and_report(int argc, char **argv)
 {
-    bool json = false;
+    // Known before the rest is understood, so that wrong usage is told as JSON too.
+    const bool json = std::find(argv, argv + argc, std::string("--json")) != argv + argc;
     try
     {
         const std::unique_ptr<Interface> interface = make_interface();
         if (const std::optional<int> status = parse(*interface, argc, argv))
             return *status;
-        json = interface->options.json;
         return run(*interface);
     }
     catch (const Error &error)

@@ -26,7 +26,7 @@ look_of(Style style)
     case Style::kBold:
         return fmt::emphasis::bold | fmt::text_style();
     case Style::kFaint:
-        return fmt::fg(fmt::terminal_color::bright_black);
+        return fmt::emphasis::faint | fmt::text_style();
     case Style::kGood:
         return fmt::fg(fmt::terminal_color::green);
     case Style::kWarning:

@@ -90,7 +90,7 @@ describe(const RelayView &view, std::optional<double> rate)
     list.add("Published", published);
     list.add("Failed", view.failed == 0
                            ? Cell("none")
-                           : Cell(counted(view.failed, "event") + "; see outboxctl failed list",
+                           : Cell(counted(view.failed, "event") + "; see \"outboxctl failed list\"",
                                   Style::kBad));
     list.add("Kafka", view.bootstrap ? Cell(printable(*view.bootstrap)) : Cell("not configured"));
     add_errors(list, view);

@@ -110,6 +110,13 @@ TEST(Usage, WithJsonErrorsAreJsonOnStderr)
     EXPECT_TRUE(error["sqlstate"].is_null());
 }
 
+TEST(Usage, WithJsonWrongUsageIsJsonToo)
+{
+    const Ran ran = ctl(kNowhere, {"statu", "--json"});
+    EXPECT_EQ(ran.status, 2);
+    EXPECT_EQ(ran.error_json()["error"]["exit_code"], 2);
+}
+
 TEST(Usage, AMissingDatabaseIsNoConnection)
 {
     const Ran ran = ctl(connection(cluster(), "nowhere"), {"status"});
