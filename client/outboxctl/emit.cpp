@@ -128,7 +128,7 @@ status_of(Database &database, const std::string &id)
         return "PUBLISHED";
     const Rows rows = database.query(
         "select status, last_error from outbox.event_status where id = $1::uuid", {id});
-    const std::string status = rows.empty() ? "PUBLISHED" : rows.value(0, "status");
+    std::string status = rows.empty() ? "PUBLISHED" : rows.value(0, "status");
     if (status == "FAILED")
         throw Error(kFailed, "Kafka refused the event: " + rows.value(0, "last_error"),
                     "\"outboxctl failed show " + id + "\" tells more.");

@@ -36,7 +36,7 @@ int
 milliseconds_until(Clock::time_point deadline)
 {
     using std::chrono::duration_cast;
-    constexpr Milliseconds::rep kLongest = 3600 * 1000;
+    constexpr Milliseconds::rep kLongest = Milliseconds(std::chrono::hours(1)).count();
     const auto left = duration_cast<Milliseconds>(deadline - Clock::now()).count() + 1;
     return static_cast<int>(std::clamp<Milliseconds::rep>(left, 0, kLongest));
 }

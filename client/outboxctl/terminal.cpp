@@ -35,8 +35,8 @@ write_now(const std::string &text)
     (void) std::fflush(stdout);
 }
 
-// Switches the echo of a terminal off for as long as it lives, with the signals that would end us
-// in between held back.
+// Keys come one by one and without an echo for as long as it lives, Ctrl-C as a key too; other
+// signals that would end us in between are held back.
 class WithoutEcho
 {
 public:
@@ -49,7 +49,9 @@ public:
         (void) pthread_sigmask(SIG_BLOCK, &set, &former_mask_);
         changed_ = tcgetattr(terminal_, &former_) == 0;
         termios silent = former_;
-        silent.c_lflag &= ~static_cast<tcflag_t>(ECHO | ISIG);
+        silent.c_lflag &= ~static_cast<tcflag_t>(ECHO | ISIG | ICANON);
+        silent.c_cc[VMIN] = 1;
+        silent.c_cc[VTIME] = 0;
         changed_ = changed_ && tcsetattr(terminal_, TCSAFLUSH, &silent) == 0;
     }
     ~WithoutEcho()
@@ -67,6 +69,31 @@ private:
     sigset_t former_mask_ = {};
     bool changed_ = false;
 };
+
+// Reads keys up to the end of the line; false for Ctrl-C.
+bool
+read_password(int terminal, std::string &password)
+{
+    constexpr char kCtrlC = '\3';
+    constexpr char kCtrlD = '\4';
+    constexpr char kCtrlU = '\x15';
+    constexpr char kErase = '\x7f';
+    char key = 0;
+    while (password.size() < kMaxPassword && read(terminal, &key, 1) == 1)
+    {
+        if (key == '\n' || key == kCtrlD)
+            return true;
+        if (key == kCtrlC)
+            return false;
+        if (key == kCtrlU)
+            password.clear();
+        else if (key != kErase && key != '\b')
+            password += key;
+        else if (!password.empty())
+            password.pop_back();
+    }
+    return true;
+}
 
 } // namespace
 
@@ -115,14 +142,7 @@ ask_password(const std::string &prompt)
     {
         const WithoutEcho silent(terminal);
         (void) !write(terminal, prompt.data(), prompt.size());
-        char c = 0;
-        while (password.size() < kMaxPassword && read(terminal, &c, 1) == 1 && c != '\n')
-        {
-            given_up = c == '\3'; // Ctrl-C, which makes no signal now
-            if (given_up)
-                break;
-            password += c;
-        }
+        given_up = !read_password(terminal, password);
         (void) !write(terminal, "\n", 1);
     }
     (void) close(terminal);

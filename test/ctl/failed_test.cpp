@@ -163,7 +163,8 @@ TEST_F(Failed, OnATerminalThePersonIsAskedWithTheCount)
 TEST_F(Failed, StatusPointsToThem)
 {
     emit_refused("1");
-    EXPECT_NE(ctl({"status"}).out.find("1 event; see \"outboxctl failed list\""), std::string::npos);
+    EXPECT_NE(ctl({"status"}).out.find("1 event; see \"outboxctl failed list\""),
+              std::string::npos);
     EXPECT_EQ(ctl({"status", "--json"}).json()["failed_events"], 1);
 }
 

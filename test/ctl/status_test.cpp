@@ -97,6 +97,7 @@ TEST_F(Status, LagShowsRatesAndWhatIsHeldUp)
 
 TEST_F(Status, WatchWithJsonIsOneObjectALineUntilASignal)
 {
+    ASSERT_TRUE(database_.reaches_state("running"));
     const std::string out = run_dir() / unique_name("watch");
     Command command({outboxctl(), "status", "--watch", "--interval", "50ms", "--json"});
     command.environment = connection(cluster(), database_.name());
