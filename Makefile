@@ -71,10 +71,6 @@ format:
 	@scripts/lint format
 lint:
 	@scripts/lint
-outboxctl:
-	@$(MAKE) -C client/outboxctl
-install-outboxctl:
-	@$(MAKE) -C client/outboxctl install
 .PHONY: $(SCRIPT_GOALS)
 
 else
@@ -105,3 +101,10 @@ $(SQL_SCRIPT): $(SQL_PARTS:%=sql/%.sql) extension/outbox.control
 .PHONY: install-relay uninstall-relay
 
 endif
+
+# Needs nothing of a server, and goes together with any other goal.
+outboxctl:
+	@$(MAKE) -C client/outboxctl
+install-outboxctl:
+	@$(MAKE) -C client/outboxctl install
+.PHONY: outboxctl install-outboxctl
