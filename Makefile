@@ -3,6 +3,7 @@
 #   make demo           the main job in one minute, no Kafka needed   (ONCE=1, BOOTSTRAP=host:9092)
 #   make check          every test, real Kafka included               (make check-fast: without it)
 #   make install        as with every PGXS extension; PG_CONFIG says for which PostgreSQL
+#   make outboxctl      the command for operators; make install-outboxctl PREFIX=/usr/local
 #   make bench          figures beside their limits                   (COUNT=..., ROUNDS=...)
 #   make soak           random faults for as long as asked            (MINUTES=...)
 #   make lint format clean
@@ -51,8 +52,9 @@ REGRESS_OPTS = --inputdir=test --outputdir=.
 ISOLATION = $(sort $(patsubst test/specs/%.spec,%,$(wildcard test/specs/*.spec)))
 ISOLATION_OPTS = --inputdir=test --outputdir=. --load-extension=outbox
 
-# Goals that scripts do; they find or install PostgreSQL themselves, and PGXS has a "check" of its own.
-SCRIPT_GOALS = demo check check-fast bench soak format lint
+# Goals that scripts and other makefiles do; the scripts find or install PostgreSQL themselves, and PGXS has a
+# "check" of its own.
+SCRIPT_GOALS = demo check check-fast bench soak format lint outboxctl install-outboxctl
 ifeq ($(filter-out $(SCRIPT_GOALS),$(or $(MAKECMDGOALS),all)),)
 
 demo:
@@ -99,3 +101,10 @@ $(SQL_SCRIPT): $(SQL_PARTS:%=sql/%.sql) extension/outbox.control
 .PHONY: install-relay uninstall-relay
 
 endif
+
+# Needs nothing of a server, and goes together with any other goal.
+outboxctl:
+	@$(MAKE) -C client/outboxctl
+install-outboxctl:
+	@$(MAKE) -C client/outboxctl install
+.PHONY: outboxctl install-outboxctl

@@ -138,7 +138,8 @@ find_event(Datum event_id, EventPlace *place)
     return true;
 }
 
-// The position moves while the caller's statement runs, so each look needs a new snapshot.
+// The position moves while the caller's statement runs, so each look needs a new snapshot. It also
+// passes events that were set aside.
 bool
 is_published(const EventPlace &place)
 {
@@ -147,9 +148,11 @@ is_published(const EventPlace &place)
     Datum values[] = {place.xid, place.seq};
     const bool published = select_row(prepared(&plan,
                                                "select from outbox.current_position p "
-                                               "where outbox.visible_in($1, p.from_snapshot) "
+                                               "where (outbox.visible_in($1, p.from_snapshot) "
                                                "or ($2 operator(pg_catalog.<=) p.last_seq "
-                                               "and outbox.visible_in($1, p.to_snapshot))",
+                                               "and outbox.visible_in($1, p.to_snapshot))) "
+                                               "and not exists (select from outbox.deliveries d "
+                                               "where d.seq operator(pg_catalog.=) $2)",
                                                2, types),
                                       values);
     SPI_freetuptable(SPI_tuptable);

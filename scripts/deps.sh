@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that this project needs and that are missing:
 #   scripts/deps.sh build    to build it, install it and run the demo
+#   scripts/deps.sh ctl      to build outboxctl
 #   scripts/deps.sh check    also to run all tests
 #   scripts/deps.sh bench    to build it and measure it
 #   scripts/deps.sh lint     also for "make format" and "make lint"
@@ -10,7 +11,8 @@
 set -euo pipefail
 
 build_packages=(g++ make pkg-config libpq-dev librdkafka-dev libcli11-dev libfmt-dev kcat)
-check_packages=(libgtest-dev libgmock-dev maven default-jre-headless)
+ctl_packages=(g++ make libpq-dev librdkafka-dev libcli11-dev libfmt-dev nlohmann-json3-dev)
+check_packages=(libgtest-dev libgmock-dev nlohmann-json3-dev man-db mandoc maven default-jre-headless)
 bench_packages=(nlohmann-json3-dev maven default-jre-headless)
 lint_packages=(clang-format clang-tidy)
 
@@ -69,10 +71,11 @@ apt_get() {
 
 case ${1:-} in
 build) packages=("${build_packages[@]}") ;;
+ctl) packages=("${ctl_packages[@]}") ;;
 check) packages=("${build_packages[@]}" "${check_packages[@]}") ;;
 bench) packages=("${build_packages[@]}" "${bench_packages[@]}") ;;
 lint) packages=("${build_packages[@]}" "${check_packages[@]}" "${bench_packages[@]}" "${lint_packages[@]}") ;;
-*) fail "usage: scripts/deps.sh build|check|bench|lint" ;;
+*) fail "usage: scripts/deps.sh build|ctl|check|bench|lint" ;;
 esac
 
 if [ "${DEPS:-}" = skip ]; then
@@ -80,8 +83,9 @@ if [ "${DEPS:-}" = skip ]; then
     exit 0
 fi
 
+# outboxctl needs the client's library only.
 need_postgresql=no
-have_postgresql || need_postgresql=yes
+[ "${1:-}" = ctl ] || have_postgresql || need_postgresql=yes
 if [ "$need_postgresql" = yes ] && chosen_postgresql; then
     fail "PG_CONFIG is $PG_CONFIG, but there is no server with its headers to be found through it"
 fi

@@ -94,7 +94,8 @@ comment on view outbox.dead_letters is
 
 create function outbox.wait_published(event_id uuid, timeout interval default '10 s')
 returns boolean
-language c volatile parallel unsafe
+language c volatile parallel unsafe security definer
+set search_path = pg_catalog, pg_temp
 as 'MODULE_PATHNAME', 'outbox_wait_published';
 comment on function outbox.wait_published(uuid, interval) is
-  'Waits until the event is published; false when the timeout passes first. Call it after the emitting transaction has committed.';
+  'Waits until Kafka has acknowledged the event; false when the timeout passes first. Call it after the emitting transaction has committed.';

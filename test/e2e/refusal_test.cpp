@@ -27,6 +27,9 @@ REAL_KAFKA_TEST(Refusal, ATooLargeEventHoldsUpItsKeyOnlyAndItsLineFollowsInOrder
     ASSERT_TRUE(scene.arrive({scene.emit("third")})) << scene.describe();
     scene.expect_only("k", {});
     EXPECT_EQ(scene.status(line[0]), "NEW");
+    // The position has passed them, and yet they are not published.
+    EXPECT_EQ(scene.db().value("select outbox.wait_published($1, '10 ms')", first), "f");
+    EXPECT_EQ(scene.db().value("select outbox.wait_published($1, '10 ms')", line[0]), "f");
     EXPECT_EQ(scene.db().value("select event_id || ' ' || attempts || ' ' || waiting_behind || ' ' "
                                "|| split_part(last_error, ':', 1) from outbox.dead_letters"),
               first + " 3 2 MSG_SIZE_TOO_LARGE");
@@ -41,6 +44,7 @@ REAL_KAFKA_TEST(Refusal, ATooLargeEventHoldsUpItsKeyOnlyAndItsLineFollowsInOrder
     ASSERT_TRUE(scene.arrive(Ids{first} + line)) << scene.describe();
     scene.expect_only("k", Ids{first} + line);
     EXPECT_TRUE(scene.reaches_status(line[1], "PUBLISHED"));
+    EXPECT_EQ(scene.db().value("select outbox.wait_published($1)", first), "t");
     EXPECT_EQ(scene.deliveries(), 0);
     const Report report = scene.check();
     EXPECT_TRUE(report.exact()) << report.summary();

@@ -1,0 +1,38 @@
+// The commands. Each returns an exit code, or throws Error.
+#pragma once
+
+#include "database.h"
+#include "options.h"
+#include "output.h"
+
+#include <string>
+
+namespace outbox::ctl
+{
+
+struct Context
+{
+    Output output;
+    std::string conninfo;
+};
+
+int run_status(const Context &context, const StatusOptions &options);
+int run_lag(const Context &context, const LagOptions &options);
+int run_emit(const Context &context, const EmitOptions &options);
+int run_tail(const Context &context, const TailOptions &options);
+int run_failed_list(const Context &context, const FailedOptions &options);
+int run_failed_show(const Context &context, const FailedOptions &options);
+int run_failed_retry(const Context &context, const FailedOptions &options);
+int run_failed_discard(const Context &context, const FailedOptions &options);
+int run_pause(const Context &context, const PauseOptions &options);
+int run_resume(const Context &context);
+int run_doctor(const Context &context, const DoctorOptions &options);
+
+// Connects, and throws kNotReady when the extension is not in this database or its schema is closed
+// to this role.
+Database open_outbox(const Context &context);
+
+// Whether this role may read a table or view.
+bool may_select(Database &database, const std::string &relation);
+
+} // namespace outbox::ctl

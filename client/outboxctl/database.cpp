@@ -1,0 +1,301 @@
+#include "database.h"
+
+#include "errors.h"
+#include "terminal.h"
+
+#include <cstdlib>
+#include <stdexcept>
+
+#include <poll.h>
+
+namespace outbox::ctl
+{
+
+namespace
+{
+
+constexpr auto kConnectLimit = std::chrono::seconds(10);
+constexpr auto kAnswerLimit = std::chrono::seconds(60);
+
+// PostgreSQL's numbers for the types that become other JSON than text; they never change.
+constexpr Oid kBool = 16;
+constexpr Oid kInt8 = 20;
+constexpr Oid kInt2 = 21;
+constexpr Oid kInt4 = 23;
+constexpr Oid kJson = 114;
+constexpr Oid kFloat8 = 701;
+constexpr Oid kTimestamptz = 1184;
+constexpr Oid kNumeric = 1700;
+constexpr Oid kJsonb = 3802;
+
+// "2026-01-31 09:05:00.000123+00" as RFC 3339 wants it. Infinity stays as it is.
+std::string
+to_iso_time(std::string text)
+{
+    const std::size_t blank = text.find(' ');
+    if (blank == std::string::npos || text.size() < 3 || text.substr(text.size() - 3) != "+00")
+        return text;
+    text[blank] = 'T';
+    text.replace(text.size() - 3, 3, "Z");
+    return text;
+}
+
+std::string
+trimmed(const char *text)
+{
+    std::string result = text == nullptr ? "" : text;
+    while (!result.empty() && (result.back() == '\n' || result.back() == ' '))
+        result.pop_back();
+    return result;
+}
+
+std::string
+error_field(const PGresult *result, int code)
+{
+    return trimmed(PQresultErrorField(result, code));
+}
+
+} // namespace
+
+int
+Rows::index(const char *column) const
+{
+    const int found = PQfnumber(result_.get(), column);
+    if (found < 0)
+        throw std::logic_error(std::string("there is no column ") + column);
+    return found;
+}
+
+Text
+Rows::text(int row, const char *column) const
+{
+    const int number = index(column);
+    if (PQgetisnull(result_.get(), row, number) != 0)
+        return std::nullopt;
+    std::string value = PQgetvalue(result_.get(), row, number);
+    return PQftype(result_.get(), number) == kTimestamptz ? to_iso_time(value) : value;
+}
+
+std::string
+Rows::value(int row, const char *column, const char *if_null) const
+{
+    return text(row, column).value_or(if_null);
+}
+
+std::optional<long long>
+Rows::number(int row, const char *column) const
+{
+    const Text found = text(row, column);
+    return found ? std::optional<long long>(std::stoll(*found)) : std::nullopt;
+}
+
+std::optional<double>
+Rows::real(int row, const char *column) const
+{
+    const Text found = text(row, column);
+    return found ? std::optional<double>(std::stod(*found)) : std::nullopt;
+}
+
+bool
+Rows::flag(int row, const char *column) const
+{
+    return text(row, column) == "t";
+}
+
+Json
+Rows::field(int row, int column) const
+{
+    const char *name = PQfname(result_.get(), column);
+    const Text found = text(row, name);
+    if (!found)
+        return nullptr;
+    switch (PQftype(result_.get(), column))
+    {
+    case kBool:
+        return *found == "t";
+    case kInt2:
+    case kInt4:
+    case kInt8:
+        return std::stoll(*found);
+    case kFloat8:
+    case kNumeric:
+        return std::stod(*found);
+    case kJson:
+    case kJsonb:
+        return Json::parse(*found);
+    default:
+        return *found;
+    }
+}
+
+Json
+Rows::object(int row) const
+{
+    Json result = Json::object();
+    for (int column = 0; column < PQnfields(result_.get()); column++)
+        result[PQfname(result_.get(), column)] = field(row, column);
+    return result;
+}
+
+Database::Database(const std::string &conninfo)
+    : conninfo_(conninfo), connection_(nullptr, &PQfinish)
+{
+    try
+    {
+        connect();
+    }
+    catch (const ConnectionError &)
+    {
+        if (PQconnectionNeedsPassword(connection_.get()) == 0 || !can_ask())
+            throw;
+        password_ =
+            ask_password(std::string("Password for user ") + PQuser(connection_.get()) + ": ");
+        connect();
+    }
+}
+
+void
+Database::reconnect()
+{
+    connect();
+}
+
+void
+Database::connect()
+{
+    // What stands before dbname yields to what the connection string says. No environment variable
+    // may change how we read answers, so these come after it.
+    std::vector<const char *> names = {"fallback_application_name"};
+    std::vector<const char *> values = {"outboxctl"};
+    const auto add = [&](const char *name, const char *value)
+    {
+        names.push_back(name);
+        values.push_back(value);
+    };
+    const std::string limit = std::to_string(kConnectLimit.count());
+    if (std::getenv("PGCONNECT_TIMEOUT") == nullptr)
+        add("connect_timeout", limit.c_str());
+    if (!conninfo_.empty())
+        add("dbname", conninfo_.c_str());
+    if (!password_.empty())
+        add("password", password_.c_str());
+    add("client_encoding", "UTF8");
+    add(nullptr, nullptr);
+
+    if (Interrupts::active())
+    {
+        connection_.reset(PQconnectStartParams(names.data(), values.data(), 1));
+        poll_until_connected(Clock::now() + kConnectLimit);
+    }
+    else
+        connection_.reset(PQconnectdbParams(names.data(), values.data(), 1));
+    if (PQstatus(connection_.get()) != CONNECTION_OK)
+        throw ConnectionError(trimmed(PQerrorMessage(connection_.get())));
+    // Notices are for programs that are told what to do with them.
+    PQsetNoticeProcessor(
+        connection_.get(), [](void *, const char *) {}, nullptr);
+    start_session();
+}
+
+// Leaves a failure to PQstatus(). PQconnectPoll() begins as if it had asked to wait for writing.
+void
+Database::poll_until_connected(Clock::time_point deadline)
+{
+    PGconn *connection = connection_.get();
+    PostgresPollingStatusType next = PGRES_POLLING_WRITING;
+    while (PQstatus(connection) != CONNECTION_BAD && next != PGRES_POLLING_OK &&
+           next != PGRES_POLLING_FAILED)
+    {
+        const short events = next == PGRES_POLLING_READING ? POLLIN : POLLOUT;
+        const Woken woken = wait_for(PQsocket(connection), events, deadline);
+        if (woken == Woken::kTimeout)
+            throw ConnectionError("the server did not answer in time");
+        if (woken == Woken::kReady)
+            next = PQconnectPoll(connection);
+    }
+}
+
+void
+Database::start_session()
+{
+    for (const char *statement :
+         {"set search_path = pg_catalog", "set timezone = 'UTC'", "set datestyle = 'ISO'",
+          "set extra_float_digits = 1", "set bytea_output = 'hex'"})
+        query(statement);
+}
+
+std::string
+Database::server_version() const
+{
+    const char *version = PQparameterStatus(connection_.get(), "server_version");
+    const std::string text = version == nullptr ? "?" : version;
+    return text.substr(0, text.find(' '));
+}
+
+std::string
+Database::place() const
+{
+    const std::string host = PQhost(connection_.get());
+    return (host.rfind('/', 0) == 0 ? "socket " : "") + host + " port " + PQport(connection_.get());
+}
+
+Rows
+Database::query(const std::string &sql, const std::vector<Text> &parameters)
+{
+    const auto deadline = Clock::now() + kAnswerLimit;
+    PGconn *connection = connection_.get();
+    std::vector<const char *> values;
+    values.reserve(parameters.size());
+    for (const Text &parameter : parameters)
+        values.push_back(parameter ? parameter->c_str() : nullptr);
+    if (PQsendQueryParams(connection, sql.c_str(), static_cast<int>(values.size()), nullptr,
+                          values.data(), nullptr, nullptr, 0) == 0)
+        throw ConnectionError(trimmed(PQerrorMessage(connection)));
+    return checked(last_result(deadline));
+}
+
+// A statement sent with parameters has one result, and then a null one.
+PGresult *
+Database::last_result(Clock::time_point deadline)
+{
+    PGconn *connection = connection_.get();
+    std::unique_ptr<PGresult, decltype(&PQclear)> result(nullptr, &PQclear);
+    for (;;)
+    {
+        const int unsent = PQflush(connection);
+        if (unsent < 0)
+            throw ConnectionError(trimmed(PQerrorMessage(connection)));
+        if (PQisBusy(connection) == 0)
+        {
+            PGresult *next = PQgetResult(connection);
+            if (next == nullptr)
+                return result.release();
+            result.reset(next);
+            continue;
+        }
+        const short events = static_cast<short>(POLLIN | (unsent > 0 ? POLLOUT : 0));
+        const Woken woken = wait_for(PQsocket(connection), events, deadline);
+        if (woken == Woken::kTimeout)
+            throw ConnectionError("the server did not answer within " +
+                                  std::to_string(kAnswerLimit.count()) + " s");
+        if (woken == Woken::kReady && PQconsumeInput(connection) == 0)
+            throw ConnectionError(trimmed(PQerrorMessage(connection)));
+    }
+}
+
+Rows
+Database::checked(PGresult *raw)
+{
+    Rows rows(raw);
+    const ExecStatusType status = PQresultStatus(raw);
+    if (status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK)
+        return rows;
+    if (PQstatus(connection_.get()) == CONNECTION_BAD)
+        throw ConnectionError(trimmed(PQerrorMessage(connection_.get())));
+    const std::string message = error_field(raw, PG_DIAG_MESSAGE_PRIMARY);
+    throw Error(kFailed, message.empty() ? trimmed(PQerrorMessage(connection_.get())) : message,
+                error_field(raw, PG_DIAG_MESSAGE_HINT), error_field(raw, PG_DIAG_MESSAGE_DETAIL),
+                error_field(raw, PG_DIAG_SQLSTATE));
+}
+
+} // namespace outbox::ctl

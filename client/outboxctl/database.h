@@ -1,0 +1,81 @@
+// One connection to PostgreSQL, by libpq, and what it answers.
+#pragma once
+
+#include "interrupts.h"
+#include "json.h"
+
+#include <libpq-fe.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace outbox::ctl
+{
+
+using Text = std::optional<std::string>;
+
+// The rows of an answer. Times are ISO 8601 in UTC: 2026-01-31T09:05:00.000123Z.
+class Rows
+{
+public:
+    explicit Rows(PGresult *result) : result_(result, &PQclear) {}
+
+    int count() const { return PQntuples(result_.get()); }
+    bool empty() const { return count() == 0; }
+
+    // A column by its name, nothing for NULL. Throws std::logic_error when there is no such column.
+    Text text(int row, const char *column) const;
+    std::string value(int row, const char *column, const char *if_null = "") const;
+    std::optional<long long> number(int row, const char *column) const;
+    std::optional<double> real(int row, const char *column) const;
+    bool flag(int row, const char *column) const; // false for NULL
+
+    // A row as an object with the columns' names: numbers, booleans and json as such, the rest as
+    // text.
+    Json object(int row) const;
+
+private:
+    int index(const char *column) const;
+    Json field(int row, int column) const;
+
+    std::unique_ptr<PGresult, decltype(&PQclear)> result_;
+};
+
+// Errors are Error with libpq's or the server's texts; ConnectionError when the connection is not
+// there.
+class Database
+{
+public:
+    // `conninfo` as psql takes it after -d: empty, a database's name, a connection string or a URI.
+    // Connects within 10 seconds unless connect_timeout says otherwise; asks for a password on a
+    // terminal when the server wants one.
+    explicit Database(const std::string &conninfo);
+
+    // One statement. Gives up after a minute: then the connection is of no more use.
+    Rows query(const std::string &sql, const std::vector<Text> &parameters = {});
+
+    // Opens the connection again, with the password that was typed.
+    void reconnect();
+
+    bool in_use() const { return connection_ != nullptr; }
+    std::string name() const { return PQdb(connection_.get()); }
+    std::string user() const { return PQuser(connection_.get()); }
+    std::string server_version() const;
+    // "host port 5432" or "socket /run/postgresql port 5432"
+    std::string place() const;
+
+private:
+    void connect();
+    void start_session();
+    void poll_until_connected(Clock::time_point deadline);
+    Rows checked(PGresult *result);
+    PGresult *last_result(Clock::time_point deadline);
+
+    std::string conninfo_;
+    std::string password_;
+    std::unique_ptr<PGconn, decltype(&PQfinish)> connection_;
+};
+
+} // namespace outbox::ctl

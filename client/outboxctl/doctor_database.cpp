@@ -1,0 +1,274 @@
+// What doctor asks the database.
+#include "doctor.h"
+
+#include "errors.h"
+#include "kafka_source.h"
+#include "relay_view.h"
+#include "rights.h"
+#include "texts.h"
+#include "units.h"
+
+#include "extension/core/kafka_properties.h"
+
+#include <fmt/format.h>
+
+namespace outbox::ctl
+{
+
+namespace
+{
+
+constexpr double kOldBacklog = 60; // seconds
+
+void
+examine_library(Database &database, const std::string &installed, Findings &findings)
+{
+    const auto add = [&](Level level, const std::string &text, const std::string &mend = "")
+    { findings.add("extension", level, text, mend); };
+    if (!database
+             .query("select has_function_privilege('outbox.version()', 'execute') "
+                    "and has_schema_privilege('outbox', 'usage') as ok")
+             .flag(0, "ok"))
+    {
+        add(Level::kUnknown, "this role may not ask for the version of the loaded library",
+            "grant usage on schema outbox to " + database.user() +
+                "; grant execute on function outbox.version() to " + database.user() + ";");
+        return;
+    }
+    const std::string loaded =
+        database.query("select outbox.version() as version").value(0, "version");
+    if (loaded == installed)
+        add(Level::kOk, "extension and loaded library are version " + installed);
+    else
+        add(Level::kProblem,
+            "the loaded library is version " + loaded + ", the extension in this database " +
+                installed,
+            "Install the files of one version, restart the server, and alter extension outbox "
+            "update;");
+    if (installed != kVersion)
+        add(Level::kNote,
+            fmt::format("outboxctl is version {}, the extension {}", kVersion, installed));
+}
+
+// Whether the extension is in this database.
+bool
+examine_extension(Database &database, Findings &findings)
+{
+    const Rows rows = database.query(
+        "select default_version, installed_version from pg_available_extensions where name = "
+        "'outbox'");
+    const auto add = [&](Level level, const std::string &text, const std::string &mend = "")
+    { findings.add("extension", level, text, mend); };
+    if (rows.empty())
+    {
+        add(Level::kProblem, "the extension's files are not on the server",
+            "Run make install there, with the PG_CONFIG of this server.");
+        return false;
+    }
+    const Text installed = rows.text(0, "installed_version");
+    if (!installed)
+    {
+        add(Level::kProblem,
+            "the extension is not installed in the database \"" + database.name() + "\"",
+            "create extension outbox; as a superuser, or name another database with -d.");
+        return false;
+    }
+    examine_library(database, *installed, findings);
+    if (rows.value(0, "default_version") != *installed)
+        add(Level::kWarning,
+            fmt::format("the server has the files of version {}, this database has {}",
+                        rows.value(0, "default_version"), *installed),
+            "alter extension outbox update;");
+    return true;
+}
+
+void
+examine_pause_and_errors(const RelayView &view, Findings &findings)
+{
+    if (view.config_error)
+        findings.add("relay", Level::kProblem, "the settings are not usable: " + *view.config_error,
+                     "Correct them, then select pg_reload_conf();");
+    if (view.failed > 0)
+        findings.add("relay", Level::kWarning,
+                     counted(view.failed, "event") + " failed, and others may wait behind",
+                     "outboxctl failed list; then retry or discard them.");
+    if (view.state == "running" && view.backlog_age && *view.backlog_age > kOldBacklog)
+        findings.add("relay", Level::kWarning,
+                     counted(view.backlog, "event") + " wait, the oldest for " +
+                         human_duration(*view.backlog_age),
+                     "outboxctl lag shows whether it gets less.");
+}
+
+// A server's setting, and what a bad value of it means.
+struct Durability
+{
+    const char *name;
+    const char *bad;
+    Level level;
+    const char *meaning;
+    const char *mend;
+};
+
+constexpr Durability kDurability[] = {
+    {"fsync", "off", Level::kProblem,
+     "fsync is off: a crash of the machine may lose or damage events that were committed, also "
+     "those already published",
+     "alter system set fsync = on; select pg_reload_conf();"},
+    {"full_page_writes", "off", Level::kProblem,
+     "full_page_writes is off: a crash may leave torn pages, and events that cannot be read",
+     "alter system set full_page_writes = on; select pg_reload_conf();"},
+    {"synchronous_commit", "off", Level::kWarning,
+     "synchronous_commit is off: the last transactions before a crash are lost with their events; "
+     "nothing is published before it is on disk all the same",
+     "alter system set synchronous_commit = on; select pg_reload_conf(); or set it for the "
+     "transactions that count"},
+    {"outbox.guard_durability", "off", Level::kProblem,
+     "outbox.guard_durability is off: events are published that a crash may take back",
+     "alter system reset outbox.guard_durability; select pg_reload_conf();"},
+    {"wal_level", "minimal", Level::kNote,
+     "wal_level is minimal: there can be no standby and no point-in-time recovery, so what is lost "
+     "with the disk is lost",
+     "alter system set wal_level = replica; and restart the server"},
+    {"outbox.on_failure", "skip", Level::kNote,
+     "outbox.on_failure is skip: an event that Kafka refuses loses its place among those of its "
+     "key",
+     ""},
+};
+
+void
+examine_durability(Database &database, Findings &findings)
+{
+    bool fine = true;
+    for (const Durability &item : kDurability)
+        if (database.query("select current_setting($1, true) = $2 as bad", {item.name, item.bad})
+                .flag(0, "bad"))
+        {
+            findings.add("settings", item.level, item.meaning, item.mend);
+            fine = fine && item.level == Level::kNote;
+        }
+    if (fine)
+        findings.add("settings", Level::kOk, "what is committed survives a crash of the server");
+    const Rows standbys = database.query("select count(*) as count from pg_stat_replication "
+                                         "where current_setting('synchronous_standby_names') = ''");
+    if (standbys.number(0, "count").value_or(0) > 0)
+        findings.add("settings", Level::kNote,
+                     "no standby is synchronous: one that is promoted may lack events that were "
+                     "already published",
+                     "synchronous_standby_names makes the relay wait for the standbys it names.");
+}
+
+// Passwords where they do not belong, and what gives up the order of a key.
+void
+examine_kafka_config(Database &database, Findings &findings)
+{
+    const std::map<std::string, std::string> settings = outbox_settings(database);
+    const auto found = settings.find("outbox.kafka_config");
+    if (found == settings.end())
+        return;
+    const ParsedConfig parsed = parse_config_pairs(found->second);
+    for (const Property &property : parsed.properties)
+    {
+        if (is_secret(property.name))
+            findings.add("settings", Level::kWarning,
+                         "outbox.kafka_config holds the secret " + property.name +
+                             "; who can read the configuration can read it",
+                         "Move it to a file of mode 0600 and name that in "
+                         "outbox.kafka_config_file.");
+        const bool in_flight = property.name == "max.in.flight" ||
+                               property.name == "max.in.flight.requests.per.connection";
+        if (in_flight && property.value != "1")
+            findings.add("settings", Level::kWarning,
+                         property.name + " is " + property.value +
+                             ": events may overtake one that Kafka refuses",
+                         "Remove it from outbox.kafka_config; 1 is the default.");
+    }
+}
+
+} // namespace
+
+bool
+examine_server(Database &database, Findings &findings)
+{
+    const Rows rows = database.query("select pg_is_in_recovery() as standby, "
+                                     "current_setting('server_version_num')::int as number");
+    findings.add(
+        "server", rows.number(0, "number").value_or(0) < 150000 ? Level::kProblem : Level::kOk,
+        fmt::format("PostgreSQL {}, database \"{}\" as \"{}\" on {}", database.server_version(),
+                    database.name(), database.user(), database.place()),
+        rows.number(0, "number").value_or(0) < 150000 ? "outbox needs PostgreSQL 15 or newer."
+                                                      : "");
+    if (rows.flag(0, "standby"))
+        findings.add(
+            "server", Level::kNote,
+            "this is a standby: nothing is emitted or published here until it is promoted");
+    return examine_extension(database, findings);
+}
+
+void
+examine_relay(Database &database, Findings &findings)
+{
+    const RelayView view = look_at_relay(database);
+    const StateText text = text_of_state(view.state);
+    const Level level = text.style == Style::kGood      ? Level::kOk
+                        : text.style == Style::kWarning ? Level::kWarning
+                                                        : Level::kProblem;
+    std::string words = "the relay is " + view.state;
+    if (*text.meaning != '\0')
+        words += fmt::format(": {}", text.meaning);
+    if (view.pause)
+        words += fmt::format(" ({}, {} ago{})", view.pause->by, human_duration(view.pause->seconds),
+                             view.pause->reason ? ": " + *view.pause->reason : "");
+    if (level == Level::kProblem && view.last_error)
+        words += "; " + *view.last_error;
+    findings.add("relay", level, words, text.remedy);
+    examine_pause_and_errors(view, findings);
+}
+
+void
+examine_rights(Database &database, const DoctorOptions &options, Findings &findings)
+{
+    const std::string role = options.role.empty() ? database.user() : options.role;
+    const Rows known = database.query(
+        "select rolsuper as super, quote_ident(rolname) as quoted from pg_roles where rolname = $1",
+        {role});
+    if (known.empty())
+        throw Error(kFailed, "there is no role \"" + role + "\"");
+    if (database.query("select has_schema_privilege('public', 'outbox', 'usage') as ok")
+            .flag(0, "ok"))
+        findings.add("rights", Level::kWarning, "every role may use the schema outbox",
+                     "revoke all on schema outbox from public;");
+    if (known.flag(0, "super"))
+    {
+        findings.add("rights", Level::kOk,
+                     "\"" + role +
+                         "\" is a superuser and may do everything; --role looks at another");
+        return;
+    }
+    for (const RightsReport &report : look_at_rights(database, role))
+    {
+        const std::string lets = report.name + " (" + report.lets + ")";
+        const std::string grants = grant_statements(report.name, known.value(0, "quoted"));
+        if (report.whole)
+            findings.add("rights", Level::kOk, "\"" + role + "\" may " + lets);
+        else if (report.any)
+        {
+            std::string missing;
+            for (const std::string &object : report.missing)
+                missing += (missing.empty() ? "" : ", ") + object;
+            findings.add("rights", Level::kWarning,
+                         "\"" + role + "\" has only a part of " + lets + "; it lacks " + missing,
+                         grants);
+        }
+        else
+            findings.add("rights", Level::kNote, "\"" + role + "\" may not " + lets, grants);
+    }
+}
+
+void
+examine_settings(Database &database, Findings &findings)
+{
+    examine_durability(database, findings);
+    examine_kafka_config(database, findings);
+}
+
+} // namespace outbox::ctl

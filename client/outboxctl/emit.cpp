@@ -1,0 +1,202 @@
+// outboxctl emit
+#include "commands.h"
+
+#include "errors.h"
+#include "units.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+namespace outbox::ctl
+{
+
+namespace
+{
+
+// The largest that outbox.max_event_size can be.
+constexpr std::size_t kMaxPayload = std::size_t{256} * 1024 * 1024;
+
+// A wait that nobody needs any more ends in the server after this long at most.
+constexpr double kWaitSlice = 1;
+
+std::string
+read_all(std::FILE *file, const std::string &name)
+{
+    std::string content;
+    char buffer[65536];
+    std::size_t count = 0;
+    while ((count = std::fread(buffer, 1, sizeof buffer, file)) > 0)
+    {
+        content.append(buffer, count);
+        if (content.size() > kMaxPayload)
+            throw Error(kFailed, name + " is larger than any event may be");
+    }
+    if (std::ferror(file) != 0)
+        throw Error(kFailed, "cannot read " + name + ": " + std::strerror(errno));
+    return content;
+}
+
+std::string
+read_source(const std::string &name)
+{
+    if (name == "-")
+        return read_all(stdin, "standard input");
+    const std::unique_ptr<std::FILE, int (*)(std::FILE *)> file(std::fopen(name.c_str(), "rb"),
+                                                                &std::fclose);
+    if (!file)
+        throw Error(kFailed, "cannot open " + name + ": " + std::strerror(errno));
+    return read_all(file.get(), name);
+}
+
+Text
+payload_of(const EmitOptions &options)
+{
+    if (options.tombstone)
+        return std::nullopt;
+    if (!options.file.empty())
+        return read_source(options.file);
+    if (!options.payload)
+        throw Error(kUsage, "there is no payload",
+                    "Give it as the fourth argument, with --file, or say --tombstone.");
+    return *options.payload == "-" ? read_source("-") : *options.payload;
+}
+
+// As the parameter of emit() or emit_bytes().
+Text
+payload_parameter(const EmitOptions &options)
+{
+    Text payload = payload_of(options);
+    if (payload && options.bytes)
+    {
+        std::string hex = "\\x";
+        for (const char c : *payload)
+            hex += fmt::format("{:02x}", static_cast<unsigned char>(c));
+        return hex;
+    }
+    if (payload && payload->find('\0') != std::string::npos)
+        throw Error(kFailed, "the payload contains a zero byte, so it is not JSON",
+                    "Say --bytes to send it as it is.");
+    return payload;
+}
+
+Text
+headers_parameter(const EmitOptions &options)
+{
+    if (options.headers.empty())
+        return std::nullopt;
+    Json json = Json::object();
+    for (const std::string &header : options.headers)
+    {
+        const std::size_t equals = header.find('=');
+        if (equals == std::string::npos || equals == 0)
+            throw Error(kUsage, "a header is NAME=VALUE, not \"" + header + "\"");
+        const std::string name = header.substr(0, equals);
+        if (json.contains(name))
+            throw Error(kUsage, "the header \"" + name + "\" is given twice");
+        json[name] = header.substr(equals + 1);
+    }
+    return to_line(json);
+}
+
+std::string
+emit(Database &database, const EmitOptions &options)
+{
+    const std::string call = options.bytes ? "outbox.emit_bytes($1, $2, $3, $4::bytea,"
+                                           : "outbox.emit($1, $2, $3, $4::jsonb,";
+    const Text version =
+        options.schema_version ? Text(std::to_string(*options.schema_version)) : std::nullopt;
+    return database
+        .query("select " + call + " $5::jsonb, $6, $7::uuid, $8::int)::text as id",
+               {options.aggregate_type, options.aggregate_id, options.event_type,
+                payload_parameter(options), headers_parameter(options), options.key, options.id,
+                version})
+        .value(0, "id");
+}
+
+// Ends the wait for an event that Kafka has refused for good. Roles that may wait and not watch
+// wait to the end.
+void
+check_not_refused(Database &database, const std::string &id)
+{
+    if (!may_select(database, "outbox.event_status"))
+        return;
+    const Rows rows = database.query("select last_error from outbox.event_status "
+                                     "where id = $1::uuid and status = 'FAILED'",
+                                     {id});
+    if (!rows.empty())
+        throw Error(kFailed, "Kafka refused the event: " + rows.value(0, "last_error"),
+                    "\"outboxctl failed show " + id + "\" tells more.");
+}
+
+// How long it took, or nothing when the time was over first.
+std::optional<double>
+wait_published(Database &database, const std::string &id, double limit)
+{
+    const auto begin = Clock::now();
+    for (;;)
+    {
+        const double passed = std::chrono::duration<double>(Clock::now() - begin).count();
+        const double slice = std::clamp(limit - passed, 0.0, kWaitSlice);
+        const bool published =
+            database
+                .query("select outbox.wait_published($1::uuid, make_interval(secs => $2::float8)) "
+                       "as ok",
+                       {id, std::to_string(slice)})
+                .flag(0, "ok");
+        const double now = std::chrono::duration<double>(Clock::now() - begin).count();
+        if (published)
+            return now;
+        check_not_refused(database, id);
+        if (now >= limit)
+            return std::nullopt;
+    }
+}
+
+} // namespace
+
+int
+run_emit(const Context &context, const EmitOptions &options)
+{
+    Database database = open_outbox(context);
+    const std::string id = emit(database, options);
+    Json json = {{"id", id}};
+    if (!context.output.json())
+    {
+        context.output.line(id);
+        (void) std::fflush(stdout); // looked at when the program ends
+    }
+    if (!options.wait)
+    {
+        if (context.output.json())
+            context.output.document(json);
+        return kOk;
+    }
+    std::optional<double> seconds;
+    try
+    {
+        seconds = wait_published(database, id, *options.wait);
+    }
+    catch (const Error &)
+    {
+        json["published"] = nullptr; // the event is there all the same
+        if (context.output.json())
+            context.output.document(json);
+        throw;
+    }
+    json["published"] = seconds.has_value();
+    json["seconds"] = or_null(seconds);
+    if (context.output.json())
+        context.output.document(json);
+    else if (seconds)
+        Output::remark("published after " + human_duration(*seconds));
+    else
+        Output::remark("not published within " + human_duration(*options.wait) +
+                       "; it is kept, and \"outboxctl status\" may say why");
+    return seconds ? kOk : kFound;
+}
+
+} // namespace outbox::ctl

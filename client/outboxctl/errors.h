@@ -1,0 +1,59 @@
+// How outboxctl ends, and the errors that make it end so.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace outbox::ctl
+{
+
+// The exit codes; texts.cpp explains them to users.
+constexpr int kOk = 0;
+constexpr int kFailed = 1;
+constexpr int kUsage = 2;
+constexpr int kNoConnection = 3;
+constexpr int kFound = 4;
+constexpr int kNotReady = 5;
+constexpr int kInterrupted = 130;
+
+// An error with what a person needs to mend it; detail and hint may be empty, sqlstate too.
+class Error : public std::runtime_error
+{
+public:
+    Error(int exit_code, const std::string &message, std::string hint = "", std::string detail = "",
+          std::string sqlstate = "")
+        : std::runtime_error(message), exit_code_(exit_code), hint_(std::move(hint)),
+          detail_(std::move(detail)), sqlstate_(std::move(sqlstate))
+    {
+    }
+    int exit_code() const { return exit_code_; }
+    const std::string &hint() const { return hint_; }
+    const std::string &detail() const { return detail_; }
+    const std::string &sqlstate() const { return sqlstate_; }
+
+private:
+    int exit_code_;
+    std::string hint_;
+    std::string detail_;
+    std::string sqlstate_;
+};
+
+// The database cannot be reached, or the connection to it broke; trying again may help.
+class ConnectionError : public Error
+{
+public:
+    explicit ConnectionError(const std::string &message, const std::string &hint = "")
+        : Error(kNoConnection, message, hint)
+    {
+    }
+};
+
+// Ctrl-C, SIGTERM or SIGHUP came while we waited.
+class Interrupted : public std::runtime_error
+{
+public:
+    Interrupted() : std::runtime_error("interrupted") {}
+};
+
+} // namespace outbox::ctl

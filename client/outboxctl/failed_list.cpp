@@ -1,0 +1,232 @@
+// outboxctl failed list, outboxctl failed show
+#include "commands.h"
+
+#include "errors.h"
+#include "units.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace outbox::ctl
+{
+
+namespace
+{
+
+// Everybody who may watch reads the view; the other states are in the table alone.
+constexpr const char *kOnlyFailed = R"(
+select d.event_id::text as id, 'FAILED'::text as state, d.topic, d.partition_key as key,
+  d.aggregate_type, d.aggregate_id, d.event_type, d.attempts, d.failed_at,
+  null::timestamptz as next_attempt_at, d.waiting_behind, d.last_error,
+  extract(epoch from clock_timestamp() - d.failed_at)::float8 as age, d.seq
+from outbox.dead_letters d)";
+
+constexpr const char *kAnyState = R"(
+select d.event_id::text as id, d.state, d.topic, d.partition_key as key,
+  e.aggregate_type, e.aggregate_id, e.event_type, d.attempts, d.failed_at,
+  d.next_attempt_at,
+  case when d.blocking then
+    (select count(*) from outbox.deliveries w where w.lane = d.lane and w.state = 'WAITING' and d.state <> 'WAITING')
+  else 0 end as waiting_behind, d.last_error,
+  extract(epoch from clock_timestamp() - d.failed_at)::float8 as age, d.seq
+from outbox.deliveries d
+left join outbox.events e on e.xid = d.xid and e.seq = d.seq and e.slot = d.slot)";
+
+constexpr const char *kShow = R"(
+select s.id::text, s.status, s.aggregate_type, s.aggregate_id, s.event_type, s.partition_key,
+  s.schema_version, s.created_at, s.published_at, s.attempts, s.next_attempt_at, s.last_error,
+  d.topic, d.failed_at, d.waiting_behind, s.headers, s.payload,
+  translate(encode(s.payload_bytes, 'base64'), E'\n', '') as payload_base64,
+  s.payload_bytes, s.seq
+from outbox.event_status s left join outbox.dead_letters d on d.event_id = $1::uuid and d.seq = s.seq
+where s.id = $1::uuid order by s.seq)";
+
+std::string
+lower(std::string text)
+{
+    for (char &c : text)
+        if (c >= 'A' && c <= 'Z')
+            c = static_cast<char>(c - 'A' + 'a');
+    return text;
+}
+
+std::string
+upper(std::string text)
+{
+    for (char &c : text)
+        if (c >= 'a' && c <= 'z')
+            c = static_cast<char>(c - 'a' + 'A');
+    return text;
+}
+
+Rows
+find_failed(Database &database, const FailedOptions &options)
+{
+    const bool only_failed = options.state == "failed";
+    if (!only_failed && !may_select(database, "outbox.deliveries"))
+        throw Error(kNotReady, "this role may not read outbox.deliveries",
+                    "grant select on outbox.deliveries, outbox.events to " + database.user() + ";");
+    const Text state =
+        only_failed || options.state == "all" ? std::nullopt : Text(upper(options.state));
+    const Text since = options.since ? Text(std::to_string(*options.since)) : std::nullopt;
+    return database.query(
+        std::string("select * from (") + (only_failed ? kOnlyFailed : kAnyState) +
+            ") f where ($1::text is null or f.state = $1) "
+            "and ($2::text is null or f.aggregate_type = $2) "
+            "and ($3::text is null or f.event_type = $3) "
+            "and ($4::float8 is null or f.failed_at >= now() - make_interval(secs => $4)) "
+            "order by f.seq limit $5::int + 1",
+        {state, options.aggregate_type, options.event_type, since, std::to_string(options.limit)});
+}
+
+std::string
+age_of(const Rows &rows, int row)
+{
+    const std::optional<double> age = rows.real(row, "age");
+    return age ? human_duration(*age) + " ago" : "";
+}
+
+// Two lines for each event, so that neither its key nor its error is cut on an ordinary terminal.
+void
+print_list(const Output &output, const Rows &rows, int count, const FailedOptions &options)
+{
+    const bool several_states = options.state == "all";
+    std::vector<Table::Column> columns = {
+        {"ID"}, {"TRIES", Table::Align::kRight}, {"REFUSED"}, {"BEHIND IT", Table::Align::kRight}};
+    if (several_states)
+        columns.push_back({"STATE"});
+    columns.push_back({"KEY"});
+    Table table(columns);
+    for (int row = 0; row < count; row++)
+    {
+        std::vector<Cell> cells = {{rows.value(row, "id"), Style::kBold},
+                                   with_commas(rows.number(row, "attempts").value_or(0)),
+                                   age_of(rows, row),
+                                   with_commas(rows.number(row, "waiting_behind").value_or(0))};
+        if (several_states)
+            cells.emplace_back(lower(rows.value(row, "state")));
+        cells.emplace_back(printable(rows.value(row, "key")));
+        table.add(std::move(cells));
+    }
+    const std::vector<std::string> lines = table.lines(output);
+    output.line(lines[0]);
+    for (int row = 0; row < count; row++)
+    {
+        output.line(lines[static_cast<std::size_t>(row) + 1]);
+        const Text error = rows.text(row, "last_error");
+        const std::string below = rows.value(row, "topic") + (error ? ": " + *error : "");
+        output.line("  " + output.styled(printable(below), Style::kFaint));
+    }
+    if (rows.count() > count)
+        output.line(fmt::format("\nThere are more; --limit shows more than {}.", options.limit));
+}
+
+std::string
+payload_text(const Rows &rows, int row)
+{
+    if (const Text payload = rows.text(row, "payload"))
+        return Json::parse(*payload).dump(2);
+    if (const Text bytes = rows.text(row, "payload_bytes"))
+        return printable(from_hex(*bytes));
+    return "";
+}
+
+void
+print_event(const Output &output, const Rows &rows, int row)
+{
+    List list;
+    const auto add = [&](const char *name, const char *column)
+    {
+        if (const Text found = rows.text(row, column))
+            list.add(name, printable(*found));
+    };
+    const std::string status = rows.value(row, "status");
+    list.add("Id", {rows.value(row, "id"), Style::kBold});
+    list.add("Status", {lower(status), status == "FAILED" ? Style::kBad : Style::kPlain});
+    add("Last error", "last_error");
+    add("Attempts", "attempts");
+    add("Refused first", "failed_at");
+    add("Next attempt", "next_attempt_at");
+    add("Waiting for it", "waiting_behind");
+    add("Published", "published_at");
+    add("Topic", "topic");
+    list.add("Key",
+             printable(rows.text(row, "partition_key").value_or(rows.value(row, "aggregate_id"))));
+    list.add("Aggregate",
+             printable(rows.value(row, "aggregate_type") + " " + rows.value(row, "aggregate_id")));
+    add("Type", "event_type");
+    add("Schema version", "schema_version");
+    add("Created", "created_at");
+    const Json headers = Json::parse(rows.value(row, "headers", "{}"));
+    for (const auto &[name, value] : headers.items())
+        list.add("Header",
+                 printable(name + " = " +
+                           (value.is_string() ? value.get<std::string>() : value.dump())));
+    const std::string payload = payload_text(rows, row);
+    if (payload.empty())
+        list.add("Payload", "none (a tombstone)");
+    list.print(output);
+    if (!payload.empty())
+        output.line(output.styled("Payload", Style::kFaint) + "\n" + payload);
+}
+
+} // namespace
+
+int
+run_failed_list(const Context &context, const FailedOptions &options)
+{
+    Database database = open_outbox(context);
+    const Rows rows = find_failed(database, options);
+    const int count = std::min(rows.count(), options.limit);
+    if (context.output.json())
+    {
+        Json json = {{"events", Json::array()}, {"more", rows.count() > count}};
+        for (int row = 0; row < count; row++)
+        {
+            Json event = rows.object(row);
+            event.erase("age");
+            event.erase("seq");
+            json["events"].push_back(std::move(event));
+        }
+        context.output.document(json);
+    }
+    else if (count == 0)
+        context.output.line("There are no such events.");
+    else
+        print_list(context.output, rows, count, options);
+    return kOk;
+}
+
+int
+run_failed_show(const Context &context, const FailedOptions &options)
+{
+    Database database = open_outbox(context);
+    Json json = {{"events", Json::array()}};
+    bool first = true;
+    for (const std::string &id : options.ids)
+    {
+        const Rows rows = database.query(kShow, {id});
+        if (rows.empty())
+            throw Error(kFailed, "there is no event with id " + id,
+                        "\"outboxctl failed list\" shows the ids of failed events.", "", "42704");
+        for (int row = 0; row < rows.count(); row++)
+        {
+            Json event = rows.object(row);
+            event.erase("payload_bytes");
+            event.erase("seq");
+            json["events"].push_back(std::move(event));
+            if (context.output.json())
+                continue;
+            if (!first)
+                context.output.line();
+            first = false;
+            print_event(context.output, rows, row);
+        }
+    }
+    if (context.output.json())
+        context.output.document(json);
+    return kOk;
+}
+
+} // namespace outbox::ctl

@@ -1,0 +1,179 @@
+// outboxctl failed retry, outboxctl failed discard
+#include "commands.h"
+
+#include "errors.h"
+#include "terminal.h"
+#include "units.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+
+namespace outbox::ctl
+{
+
+namespace
+{
+
+constexpr const char *kInsufficientPrivilege = "42501";
+constexpr long long kBatch = 1000; // of a bulk retry; each is a transaction
+
+Json
+to_json(const Error &error)
+{
+    const auto text = [](const std::string &value) { return value.empty() ? Json() : Json(value); };
+    return {{"message", error.what()},
+            {"detail", text(error.detail())},
+            {"hint", text(error.hint())},
+            {"sqlstate", text(error.sqlstate())}};
+}
+
+struct Outcome
+{
+    bool changed;
+    const char *text;
+};
+
+// Settles each by itself: one that cannot be settled does not keep the others from it.
+int
+settle_each(const Context &context, const std::vector<std::string> &ids,
+            const std::function<Outcome(const std::string &)> &settle)
+{
+    Json json = {{"events", Json::array()}};
+    int status = kOk;
+    for (const std::string &id : ids)
+    {
+        try
+        {
+            const Outcome outcome = settle(id);
+            json["events"].push_back(
+                {{"id", id}, {"ok", true}, {"changed", outcome.changed}, {"error", nullptr}});
+            if (!context.output.json())
+                context.output.line(printable(id) + "  " + outcome.text);
+        }
+        catch (const ConnectionError &)
+        {
+            throw;
+        }
+        catch (const Error &error)
+        {
+            if (ids.size() == 1 && !context.output.json())
+                throw;
+            if (error.sqlstate() == kInsufficientPrivilege)
+                throw;
+            status = kFailed;
+            json["events"].push_back(
+                {{"id", id}, {"ok", false}, {"changed", false}, {"error", to_json(error)}});
+            if (!context.output.json())
+                Output::remark(fmt::format("{} ({})", printable(error.what()), error.sqlstate()));
+        }
+    }
+    if (context.output.json())
+        context.output.document(json);
+    return status;
+}
+
+// A line that is written over, on a terminal only.
+void
+show_progress(long long done, long long all)
+{
+    if (can_ask())
+        fmt::print(stderr, "\r{} of {}\x1b[K{}", with_commas(done), with_commas(all),
+                   done >= all ? "\r\x1b[K" : "");
+}
+
+bool
+agreed(const Context &context, const FailedOptions &options, long long count)
+{
+    if (options.yes)
+        return true;
+    if (!can_ask() || context.output.json())
+        throw Error(kUsage,
+                    fmt::format("{} would be tried again, which is asked about first",
+                                counted(count, "event")),
+                    "Say --yes where nobody can be asked.");
+    return ask(fmt::format("Try {} again?", counted(count, "failed event")));
+}
+
+int
+retry_many(const Context &context, const FailedOptions &options)
+{
+    Database database = open_outbox(context);
+    const Text seconds = options.since ? Text(std::to_string(*options.since)) : std::nullopt;
+    const Rows found = database.query(
+        "select count(*) as count, min(s.since)::text as since from "
+        "(select now() - make_interval(secs => $3::float8) as since) s left join "
+        "outbox.dead_letters d "
+        "on ($1::text is null or d.aggregate_type = $1) and ($2::text is null or d.event_type = "
+        "$2) "
+        "and (s.since is null or d.failed_at >= s.since) where d.event_id is not null",
+        {options.aggregate_type, options.event_type, seconds});
+    const long long count = found.number(0, "count").value_or(0);
+    const bool go = count > 0 && agreed(context, options, count);
+    long long done = 0;
+    while (go && done < count)
+    {
+        const Rows batch =
+            database.query("select outbox.retry_failed($1, $2, $3::timestamptz, $4::int) as count",
+                           {options.aggregate_type, options.event_type, found.text(0, "since"),
+                            std::to_string(std::min(kBatch, count - done))});
+        const long long settled = batch.number(0, "count").value_or(0);
+        if (settled == 0)
+            break; // somebody else was quicker
+        done += settled;
+        show_progress(done, count);
+    }
+    if (context.output.json())
+        context.output.document({{"matched", count}, {"retried", done}});
+    else if (count == 0)
+        context.output.line("There are no such events.");
+    else
+        context.output.line(go ? counted(done, "event") + " tried again now."
+                               : "Nothing was done.");
+    return go || count == 0 ? kOk : kInterrupted;
+}
+
+} // namespace
+
+int
+run_failed_retry(const Context &context, const FailedOptions &options)
+{
+    const bool selected =
+        options.all || options.aggregate_type || options.event_type || options.since;
+    if (selected == !options.ids.empty())
+        throw Error(kUsage,
+                    selected ? "ids and a selection exclude each other"
+                             : "which events is not said",
+                    "Give ids, or --all, --type, --event-type or --since.");
+    if (selected)
+        return retry_many(context, options);
+    Database database = open_outbox(context);
+    return settle_each(
+        context, options.ids,
+        [&](const std::string &id)
+        {
+            const bool changed =
+                database.query("select outbox.retry($1::uuid) as changed", {id}).flag(0, "changed");
+            return Outcome{changed, changed ? "is tried again now"
+                                            : "was being retried anyway; now at once"};
+        });
+}
+
+int
+run_failed_discard(const Context &context, const FailedOptions &options)
+{
+    Database database = open_outbox(context);
+    return settle_each(
+        context, options.ids,
+        [&](const std::string &id)
+        {
+            const bool changed =
+                database
+                    .query("select outbox.discard($1::uuid, $2) as changed", {id, options.reason})
+                    .flag(0, "changed");
+            return Outcome{changed, changed ? "is discarded" : "was discarded before"};
+        });
+}
+
+} // namespace outbox::ctl

@@ -1,0 +1,326 @@
+#include "interface.h"
+
+#include "documents.h"
+#include "errors.h"
+#include "option_kinds.h"
+#include "texts.h"
+
+#include <iostream>
+
+namespace outbox::ctl
+{
+
+namespace
+{
+
+// A command that runs `function` with the options.
+CLI::App *
+command(Interface &interface, CLI::App *parent, const std::string &name,
+        const std::string &description, std::function<int(const Context &)> function)
+{
+    CLI::App *app = parent->add_subcommand(name, description);
+    if (function)
+        app->callback([&interface, function = std::move(function)]
+                      { interface.command = function; });
+    return app;
+}
+
+void
+add_kafka_options(CLI::App *app, KafkaOptions &options)
+{
+    text(app, "--bootstrap", options.bootstrap,
+         "Kafka brokers, host:port[,host:port...], instead of those of outbox.bootstrap_servers.",
+         "LIST");
+    text(app, "--kafka-config", options.config_file,
+         "File with librdkafka properties, one name=value a line, instead of "
+         "outbox.kafka_config_file, which is on the server and may not be readable from here.",
+         "FILE");
+    repeated(
+        app, "-X,--property", options.properties,
+        "A librdkafka property, for example security.protocol=SSL; wins over all others. May be "
+        "repeated.",
+        "NAME=VALUE");
+}
+
+void
+add_watching(Interface &interface, CLI::App *root)
+{
+    Options &options = interface.options;
+    CLI::App *status = command(
+        interface, root, "status", "What the relay does, how far it is behind, what failed.",
+        [&](const Context &context) { return run_status(context, options.status); });
+    CLI::Option *watch =
+        status->add_flag("-w,--watch", options.status.watch,
+                         "Show it again and again until Ctrl-C or q. With --json, and when the "
+                         "output is no terminal: one line each time.");
+    duration(status, "-i,--interval", options.status.interval,
+             "Time between two looks with --watch, 1 s unless given.")
+        ->needs(watch);
+
+    CLI::App *lag = command(interface, root, "lag",
+                            "How much is not yet published, how fast it goes, and what waits.",
+                            [&](const Context &context) { return run_lag(context, options.lag); });
+    duration(lag, "--sample", options.lag.sample,
+             "How long to measure the rates, 1 s unless given; 0 leaves them out.");
+}
+
+void
+add_emit(Interface &interface, CLI::App *root)
+{
+    EmitOptions &options = interface.options.emit;
+    CLI::App *emit = command(interface, root, "emit",
+                             "Emit an event in a transaction of its own, and print its id.",
+                             [&](const Context &context) { return run_emit(context, options); });
+    text(emit, "AGGREGATE_TYPE", options.aggregate_type,
+         "Type of what the event is about; it names the topic.", "TEXT")
+        ->required();
+    text(emit, "AGGREGATE_ID", options.aggregate_id, "Which one of it; the Kafka key.", "TEXT")
+        ->required();
+    text(emit, "EVENT_TYPE", options.event_type, "What happened.", "TEXT")->required();
+    CLI::Option *payload =
+        text(emit, "PAYLOAD", options.payload, "JSON; - reads it from standard input.", "TEXT");
+    CLI::Option *file = text(emit, "-f,--file", options.file,
+                             "Read the payload from this file; - is standard input.", "FILE")
+                            ->excludes(payload);
+    CLI::Option *tombstone =
+        emit->add_flag("--tombstone", options.tombstone, "Emit an event without a payload.")
+            ->excludes(payload)
+            ->excludes(file);
+    emit->add_flag("--bytes", options.bytes,
+                   "The payload is not JSON, and sent byte by byte as it is.")
+        ->excludes(tombstone);
+    repeated(emit, "-H,--header", options.headers, "A header of the record. May be repeated.",
+             "NAME=VALUE");
+    text(emit, "-k,--key", options.key, "Kafka key instead of AGGREGATE_ID.", "TEXT");
+    text(emit, "--id", options.id, "The event's id; a new UUIDv7 unless given.", "UUID");
+    number(emit, "--schema-version", options.schema_version, 2147483647,
+           "Version of the payload's schema.");
+    duration(emit, "--wait", options.wait,
+             "Wait until the event is published, at most this long; the exit code is 4 when it "
+             "was not.");
+}
+
+void
+add_tail(Interface &interface, CLI::App *root)
+{
+    TailOptions &options = interface.options.tail;
+    CLI::App *tail =
+        command(interface, root, "tail", "Follow events as they are published, from Kafka.",
+                [&](const Context &context) { return run_tail(context, options); });
+    repeated(tail, "-t,--topic", options.topics,
+             "Follow this topic; may be repeated. Otherwise every topic that outbox.topic_template "
+             "can name, also those that come into being later.",
+             "TOPIC");
+    tail->add_flag("-b,--from-beginning", options.from_beginning,
+                   "Show what the topics hold already, and then follow.");
+    number(tail, "-n,--count", options.count, 2147483647, "End after so many events.");
+    add_kafka_options(tail, options.kafka);
+}
+
+void
+add_selection(CLI::App *app, FailedOptions &options)
+{
+    text(app, "--type", options.aggregate_type, "Only of this aggregate type.", "TEXT");
+    text(app, "--event-type", options.event_type, "Only of this event type.", "TEXT");
+    duration(app, "--since", options.since, "Only those first refused within this time, say 2h.");
+}
+
+void
+add_failed(Interface &interface, CLI::App *root)
+{
+    FailedOptions &options = interface.options.failed;
+    CLI::App *failed = command(interface, root, "failed",
+                               "Events that Kafka refused: look at them, settle them.", nullptr);
+    failed->require_subcommand(1);
+
+    CLI::App *list =
+        command(interface, failed, "list", "List events that Kafka refused, oldest first.",
+                [&](const Context &context) { return run_failed_list(context, options); });
+    choice(interface, list, "--state", options.state,
+           {"failed", "retrying", "waiting", "discarded", "all"},
+           "failed (the default): given up; retrying: refused and tried again; waiting: behind "
+           "one of these; discarded; all. Others than failed need the right to read "
+           "outbox.deliveries.",
+           "STATE");
+    add_selection(list, options);
+    number(list, "--limit", options.limit, 100000, "Show at most so many, 50 unless given.");
+
+    CLI::App *show =
+        command(interface, failed, "show", "Show everything about events.",
+                [&](const Context &context) { return run_failed_show(context, options); });
+    texts(show, "ID", options.ids, "Ids of events.", "UUID")->required();
+
+    CLI::App *retry = command(
+        interface, failed, "retry",
+        "Try failed events again at once. Those that are chosen by type or age are counted first, "
+        "and you are asked.",
+        [&](const Context &context) { return run_failed_retry(context, options); });
+    texts(retry, "ID", options.ids, "Ids of events.", "UUID");
+    retry->add_flag("--all", options.all, "All that have failed.");
+    add_selection(retry, options);
+    retry->add_flag("-y,--yes", options.yes, "Do not ask.");
+
+    CLI::App *discard = command(
+        interface, failed, "discard", "Give events up for good; what waits behind them flows.",
+        [&](const Context &context) { return run_failed_discard(context, options); });
+    texts(discard, "ID", options.ids, "Ids of events.", "UUID")->required();
+    text(discard, "-r,--reason", options.reason, "Why; it is kept with the event.", "TEXT")
+        ->required();
+}
+
+void
+add_operating(Interface &interface, CLI::App *root)
+{
+    Options &options = interface.options;
+    CLI::App *pause =
+        command(interface, root, "pause", "Stop publishing until resume; events are kept.",
+                [&](const Context &context) { return run_pause(context, options.pause); });
+    text(pause, "-r,--reason", options.pause.reason, "Why, for whoever asks later.", "TEXT");
+    command(interface, root, "resume", "Publish again.",
+            [](const Context &context) { return run_resume(context); });
+
+    CLI::App *doctor = command(
+        interface, root, "doctor",
+        "Look for what is wrong with server, extension, rights, settings and Kafka, and say how "
+        "to mend it.",
+        [&](const Context &context) { return run_doctor(context, options.doctor); });
+    text(doctor, "--role", options.doctor.role,
+         "Look at the rights of this role, instead of those of the one that connects.", "ROLE");
+    add_kafka_options(doctor, options.doctor.kafka);
+}
+
+// The man page is for the Makefile alone.
+void
+add_documents(Interface &interface, CLI::App *root)
+{
+    CLI::App *completion =
+        command(interface, root, "completion",
+                "Print a script that completes commands and options in a shell.",
+                [&](const Context &context)
+                {
+                    context.output.line(completion_script(interface, interface.options.shell));
+                    return kOk;
+                });
+    choice(interface, completion, "SHELL", interface.options.shell, {"bash", "zsh", "fish"},
+           "bash, zsh or fish.", "SHELL")
+        ->required();
+    command(interface, root, "man-page", "Print the man page.",
+            [&](const Context &context)
+            {
+                context.output.line(man_page(interface));
+                return kOk;
+            })
+        ->group("");
+}
+
+void
+add_global_options(Interface &interface, CLI::App *root)
+{
+    Options &options = interface.options;
+    text(root, "-d,--dbname", options.conninfo,
+         "The database: a name, a connection string or a URI, as for psql. What it leaves out "
+         "comes from PGHOST, PGPORT, PGUSER and so on.",
+         "CONNINFO");
+    root->add_flag("--json", options.json, "Print JSON, errors included (those on stderr).");
+    choice(interface, root, "--color", options.colour, {"auto", "always", "never"},
+           "Colours: auto (the default: on a terminal, unless NO_COLOR is set), always or never.",
+           "WHEN");
+    root->set_version_flag("--version", std::string("outboxctl ") + kVersion,
+                           "Print the version and end.");
+    root->set_help_flag("-h,--help", "Print this help and end.");
+}
+
+bool
+visible(const CLI::Option *option)
+{
+    return !option->get_group().empty();
+}
+
+} // namespace
+
+std::unique_ptr<Interface>
+make_interface()
+{
+    auto interface = std::make_unique<Interface>();
+    interface->app = std::make_unique<CLI::App>(kDescription, "outboxctl");
+    CLI::App *root = interface->app.get();
+    root->fallthrough(); // subcommands inherit it: options of all commands may come after them
+    root->require_subcommand(1);
+    root->formatter(std::make_shared<HelpFormatter>());
+    add_global_options(*interface, root);
+    add_watching(*interface, root);
+    add_emit(*interface, root);
+    add_tail(*interface, root);
+    add_failed(*interface, root);
+    add_operating(*interface, root);
+    add_documents(*interface, root);
+    return interface;
+}
+
+std::optional<int>
+parse(Interface &interface, int argc, char **argv)
+{
+    // CLI11 takes them from the back.
+    std::vector<std::string> arguments;
+    for (int i = argc - 1; i > 0; i--)
+        arguments.push_back(guarded(argv[i]));
+    CLI::App *root = interface.app.get();
+    try
+    {
+        root->parse(std::move(arguments));
+        return std::nullopt;
+    }
+    catch (const CLI::Success &asked)
+    {
+        // The text goes to stdout; whether it got there is looked at when the program ends.
+        return root->exit(asked) == 0 ? kOk : kFailed;
+    }
+    catch (const CLI::ParseError &error)
+    {
+        const CLI::App *named = root;
+        while (!named->get_subcommands([](const CLI::App *app) { return app->parsed(); }).empty())
+            named = named->get_subcommands([](const CLI::App *app) { return app->parsed(); })[0];
+        // A command that is not known is left over, and so one is missing.
+        const std::vector<std::string> rest = root->remaining(true);
+        const bool unknown = named->get_require_subcommand_min() > 0 && !rest.empty();
+        throw Error(kUsage,
+                    unknown ? "there is no command \"" + unguarded_message(rest[0]) + "\""
+                            : unguarded_message(error.what()),
+                    "Try \"" + full_name(named) + " --help\".");
+    }
+}
+
+std::string
+full_name(const CLI::App *app)
+{
+    const CLI::App *parent = app->get_parent();
+    return parent == nullptr ? app->get_name() : full_name(parent) + " " + app->get_name();
+}
+
+std::vector<const CLI::App *>
+commands_of(const CLI::App *app)
+{
+    return app->get_subcommands([](const CLI::App *found) { return !found->get_group().empty(); });
+}
+
+std::vector<const CLI::Option *>
+flags_of(const CLI::App *app)
+{
+    return app->get_options([](const CLI::Option *option)
+                            { return visible(option) && !option->get_positional(); });
+}
+
+std::vector<const CLI::Option *>
+arguments_of(const CLI::App *app)
+{
+    return app->get_options([](const CLI::Option *option)
+                            { return visible(option) && option->get_positional(); });
+}
+
+std::string
+value_name(const CLI::Option *option)
+{
+    return option->get_items_expected_max() == 0 ? "" : option->get_type_name();
+}
+
+} // namespace outbox::ctl

@@ -1,0 +1,42 @@
+// Signals as something that is waited for together with sockets, so that whoever waits ends in good
+// order.
+#pragma once
+
+#include <chrono>
+
+namespace outbox::ctl
+{
+
+using Clock = std::chrono::steady_clock;
+using Milliseconds = std::chrono::milliseconds;
+
+// While one lives, SIGINT, SIGTERM, SIGHUP, SIGTSTP and SIGWINCH are taken by wait_for() instead of
+// acting by themselves. Make it before librdkafka starts threads: they inherit that. One at a time.
+class Interrupts
+{
+public:
+    Interrupts();
+    ~Interrupts();
+    Interrupts(const Interrupts &) = delete;
+    Interrupts &operator=(const Interrupts &) = delete;
+
+    static bool active();
+};
+
+enum class Woken
+{
+    kReady,   // the descriptor
+    kTimeout, // the time is over
+    kResized, // the terminal has another size
+    kStop,    // Ctrl-Z: the caller tidies up and calls stop_here()
+};
+
+// Waits until `fd` (-1: none) is ready for `events` (poll's), or until `deadline`. Throws
+// Interrupted when a signal asks to end; without an Interrupts alive no other signals are looked
+// for.
+Woken wait_for(int fd, short events, Clock::time_point deadline);
+
+// Stops this process as Ctrl-Z does; returns when it is continued.
+void stop_here();
+
+} // namespace outbox::ctl

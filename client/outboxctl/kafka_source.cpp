@@ -1,0 +1,148 @@
+#include "kafka_source.h"
+
+#include "errors.h"
+
+#include "extension/core/bootstrap_servers.h"
+#include "extension/core/kafka_properties.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+namespace outbox::ctl
+{
+
+namespace
+{
+
+// False, with errno, when it cannot be read.
+bool
+read_file(const std::string &path, std::string &content)
+{
+    const std::unique_ptr<std::FILE, int (*)(std::FILE *)> file(std::fopen(path.c_str(), "rb"),
+                                                                &std::fclose);
+    if (!file)
+        return false;
+    char buffer[8192];
+    std::size_t count = 0;
+    // What is too large is refused by the parser.
+    while (content.size() <= kMaxConfigBytes &&
+           (count = std::fread(buffer, 1, sizeof buffer, file.get())) > 0)
+        content.append(buffer, count);
+    return std::ferror(file.get()) == 0;
+}
+
+void
+add(KafkaSource &source, const std::string &origin, const ParsedConfig &parsed)
+{
+    if (!parsed.verdict.ok)
+        throw Error(kFailed, origin + ": " + parsed.verdict.reason, parsed.verdict.hint);
+    for (const Property &property : parsed.properties)
+    {
+        if (is_secret(property.name))
+            source.secrets.add(property.value);
+        source.properties.push_back(property);
+    }
+}
+
+bool
+is_this_machine(const std::string &place)
+{
+    for (const char *begin : {"socket ", "localhost ", "127.", "::1 "})
+        if (place.rfind(begin, 0) == 0)
+            return true;
+    return false;
+}
+
+// A path on the server means the same file here only when here is there.
+void
+add_servers_file(KafkaSource &source, const std::string &path, const Database &database)
+{
+    constexpr const char *kInstead = "; give a file of your own with --kafka-config";
+    const std::string name = "outbox.kafka_config_file \"" + path + "\"";
+    std::string content;
+    if (!is_this_machine(database.place()) || path[0] != '/')
+        source.notes.push_back(name + " is on the server and was not read" + kInstead);
+    else if (!read_file(path, content))
+        source.notes.push_back(name + " cannot be read: " + std::strerror(errno) + kInstead);
+    else
+        add(source, name, parse_config_file(content));
+}
+
+void
+add_database(KafkaSource &source, const KafkaOptions &options, Database &database)
+{
+    const std::map<std::string, std::string> settings = outbox_settings(database);
+    const auto setting = [&](const char *name)
+    {
+        const auto found = settings.find(name);
+        return found == settings.end() ? std::string() : found->second;
+    };
+    source.bootstrap = setting("outbox.bootstrap_servers");
+    if (settings.count("outbox.kafka_config") == 0)
+        source.notes.emplace_back(
+            "this role may not see outbox.kafka_config, which may say how to log in to Kafka; give "
+            "it with --kafka-config or -X, or grant pg_read_all_settings");
+    const std::string file = setting("outbox.kafka_config_file");
+    if (!file.empty() && options.config_file.empty())
+        add_servers_file(source, file, database);
+    add(source, "outbox.kafka_config", parse_config_pairs(setting("outbox.kafka_config")));
+}
+
+} // namespace
+
+std::map<std::string, std::string>
+outbox_settings(Database &database)
+{
+    std::map<std::string, std::string> settings;
+    const Rows rows =
+        database.query("select name, setting from pg_settings where name like 'outbox.%'");
+    for (int row = 0; row < rows.count(); row++)
+        settings[rows.value(row, "name")] = rows.value(row, "setting");
+    return settings;
+}
+
+std::string
+KafkaSource::masked(const std::string &text) const
+{
+    std::string copy = text + '\0';
+    secrets.mask(copy.data());
+    return copy.c_str(); // the text may have become shorter
+}
+
+KafkaSource
+find_kafka(const KafkaOptions &options, Database *database)
+{
+    KafkaSource source;
+    if (database != nullptr)
+        add_database(source, options, *database);
+    if (!options.config_file.empty())
+    {
+        std::string content;
+        if (!read_file(options.config_file, content))
+            throw Error(kFailed,
+                        "cannot read " + options.config_file + ": " + std::strerror(errno));
+        add(source, options.config_file, parse_config_file(content));
+    }
+    for (const std::string &pair : options.properties)
+    {
+        const std::size_t equals = pair.find('=');
+        if (equals == std::string::npos || equals == 0)
+            throw Error(kUsage, "a property is NAME=VALUE");
+        const Property property{pair.substr(0, equals), pair.substr(equals + 1)};
+        if (is_secret(property.name))
+            source.secrets.add(property.value);
+        source.properties.push_back(property);
+    }
+    if (!options.bootstrap.empty())
+        source.bootstrap = options.bootstrap;
+    const Verdict verdict = check_bootstrap_servers(source.bootstrap);
+    if (!verdict.ok)
+        throw Error(kUsage, std::string("the list of brokers ") + verdict.reason, verdict.hint);
+    if (source.bootstrap.empty())
+        throw Error(kFailed, "outbox.bootstrap_servers is empty, so it is not known where Kafka is",
+                    "Give the brokers with --bootstrap.");
+    return source;
+}
+
+} // namespace outbox::ctl

@@ -1,0 +1,146 @@
+// outboxctl: reads the command line, runs the command, and says what went wrong.
+#include "errors.h"
+#include "interface.h"
+#include "kafka_client.h"
+#include "terminal.h"
+#include "units.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+
+#include <unistd.h>
+
+using namespace outbox::ctl;
+
+namespace
+{
+
+constexpr const char *kInsufficientPrivilege = "42501";
+
+bool
+colours_wanted(const std::string &when)
+{
+    const char *no_color = std::getenv("NO_COLOR");
+    const char *terminal = std::getenv("TERM");
+    if (when != "auto")
+        return when == "always";
+    return stdout_is_terminal() && (no_color == nullptr || *no_color == '\0') &&
+           (terminal == nullptr || std::string(terminal) != "dumb");
+}
+
+int
+exit_code_of(const Error &error)
+{
+    return error.sqlstate() == kInsufficientPrivilege ? kNotReady : error.exit_code();
+}
+
+std::string
+hint_of(const Error &error)
+{
+    if (!error.hint().empty() || error.sqlstate() != kInsufficientPrivilege)
+        return error.hint();
+    return "\"outboxctl doctor\" shows the rights there are and the grants for them.";
+}
+
+void
+report_as_json(const Error &error)
+{
+    const auto text = [](const std::string &value) { return value.empty() ? Json() : Json(value); };
+    const Json json = {{"error",
+                        {{"message", error.what()},
+                         {"detail", text(error.detail())},
+                         {"hint", text(hint_of(error))},
+                         {"sqlstate", text(error.sqlstate())},
+                         {"exit_code", exit_code_of(error)}}}};
+    (void) std::fprintf(stderr, "%s\n", to_line(json).c_str());
+}
+
+// libpq's messages have several lines; each is made harmless by itself.
+std::string
+printable_lines(const std::string &text)
+{
+    std::string result;
+    for (std::size_t begin = 0; begin <= text.size();)
+    {
+        const std::size_t end = std::min(text.find('\n', begin), text.size());
+        std::size_t first = begin;
+        while (first < end && text[first] == '\t')
+            first++;
+        result += (begin == 0 ? "" : "\n  ") + printable(text.substr(first, end - first));
+        begin = end + 1;
+    }
+    return result;
+}
+
+int
+report(const Error &error, bool json)
+{
+    (void) std::fflush(stdout); // what failed comes after what went well
+    if (json)
+        report_as_json(error);
+    else
+    {
+        const std::string sqlstate = error.sqlstate().empty() ? "" : " (" + error.sqlstate() + ")";
+        (void) std::fprintf(stderr, "outboxctl: %s%s\n", printable_lines(error.what()).c_str(),
+                            sqlstate.c_str());
+        if (!error.detail().empty())
+            (void) std::fprintf(stderr, "  Detail: %s\n", printable_lines(error.detail()).c_str());
+        if (!hint_of(error).empty())
+            (void) std::fprintf(stderr, "  Hint: %s\n", printable_lines(hint_of(error)).c_str());
+    }
+    return exit_code_of(error);
+}
+
+int
+run(Interface &interface)
+{
+    const Options &options = interface.options;
+    const Context context{Output(options.json, colours_wanted(options.colour)), options.conninfo};
+    const int status = interface.command(context);
+    // A full disk, say.
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+        throw Error(kFailed, "cannot write to standard output");
+    return status;
+}
+
+int
+run_and_report(int argc, char **argv)
+{
+    // Known before the rest is understood, so that wrong usage is told as JSON too.
+    const bool json = std::find(argv, argv + argc, std::string("--json")) != argv + argc;
+    try
+    {
+        const std::unique_ptr<Interface> interface = make_interface();
+        if (const std::optional<int> status = parse(*interface, argc, argv))
+            return *status;
+        return run(*interface);
+    }
+    catch (const Error &error)
+    {
+        return report(error, json);
+    }
+    catch (const Interrupted &)
+    {
+        return kInterrupted;
+    }
+    catch (const std::exception &error)
+    {
+        return report(Error(kFailed, error.what()), json);
+    }
+}
+
+} // namespace
+
+int
+main(int argc, char **argv)
+{
+    const int status = run_and_report(argc, argv);
+    if (!KafkaClient::lingers())
+        return status;
+    // Exit handlers would take away from under librdkafka's threads what they still use. What was
+    // written is out already.
+    (void) std::fflush(stderr);
+    _exit(status);
+}

@@ -1,0 +1,93 @@
+// What the command line says, once it is read.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace outbox::ctl
+{
+
+struct KafkaOptions
+{
+    std::string bootstrap;               // empty: outbox.bootstrap_servers
+    std::string config_file;             // empty: outbox.kafka_config_file, if it can be read
+    std::vector<std::string> properties; // name=value, win over everything
+};
+
+struct StatusOptions
+{
+    bool watch = false;
+    double interval = 1; // seconds
+};
+
+struct LagOptions
+{
+    double sample = 1; // seconds
+};
+
+struct EmitOptions
+{
+    std::string aggregate_type;
+    std::string aggregate_id;
+    std::string event_type;
+    std::optional<std::string> payload; // "-": standard input
+    std::string file;                   // "-": standard input
+    bool tombstone = false;
+    bool bytes = false;
+    std::vector<std::string> headers; // name=value
+    std::optional<std::string> key;
+    std::optional<std::string> id;
+    std::optional<int> schema_version;
+    std::optional<double> wait; // seconds
+};
+
+struct TailOptions
+{
+    KafkaOptions kafka;
+    std::vector<std::string> topics;
+    bool from_beginning = false;
+    std::optional<long long> count;
+};
+
+struct FailedOptions
+{
+    std::vector<std::string> ids;
+    std::string state = "failed";
+    std::optional<std::string> aggregate_type;
+    std::optional<std::string> event_type;
+    std::optional<double> since; // seconds ago
+    int limit = 50;
+    bool all = false;
+    bool yes = false;
+    std::string reason;
+};
+
+struct PauseOptions
+{
+    std::optional<std::string> reason;
+};
+
+struct DoctorOptions
+{
+    KafkaOptions kafka;
+    std::string role; // empty: the one that connected
+};
+
+struct Options
+{
+    std::string conninfo;
+    bool json = false;
+    std::string colour = "auto";
+
+    StatusOptions status;
+    LagOptions lag;
+    EmitOptions emit;
+    TailOptions tail;
+    FailedOptions failed;
+    PauseOptions pause;
+    DoctorOptions doctor;
+    std::string shell;
+};
+
+} // namespace outbox::ctl

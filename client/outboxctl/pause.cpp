@@ -1,0 +1,36 @@
+// outboxctl pause, outboxctl resume
+#include "commands.h"
+
+#include "errors.h"
+
+namespace outbox::ctl
+{
+
+int
+run_pause(const Context &context, const PauseOptions &options)
+{
+    Database database = open_outbox(context);
+    const bool changed =
+        database.query("select outbox.pause($1) as changed", {options.reason}).flag(0, "changed");
+    if (context.output.json())
+        context.output.document({{"paused", true}, {"changed", changed}});
+    else if (changed)
+        context.output.line("Paused. Events are kept; \"outboxctl resume\" publishes them.");
+    else
+        context.output.line("It was paused already; \"outboxctl status\" shows by whom.");
+    return kOk;
+}
+
+int
+run_resume(const Context &context)
+{
+    Database database = open_outbox(context);
+    const bool changed = database.query("select outbox.resume() as changed").flag(0, "changed");
+    if (context.output.json())
+        context.output.document({{"paused", false}, {"changed", changed}});
+    else
+        context.output.line(changed ? "Resumed." : "It was not paused.");
+    return kOk;
+}
+
+} // namespace outbox::ctl

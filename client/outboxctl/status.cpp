@@ -1,0 +1,114 @@
+// outboxctl status
+#include "commands.h"
+
+#include "errors.h"
+#include "relay_view.h"
+#include "units.h"
+#include "watch.h"
+
+#include <fmt/format.h>
+
+namespace outbox::ctl
+{
+
+namespace
+{
+
+std::string
+ago(std::optional<double> seconds)
+{
+    return seconds ? human_duration(*seconds) + " ago" : "";
+}
+
+Cell
+state_cell(const RelayView &view)
+{
+    const StateText text = text_of_state(view.state);
+    std::string words = view.state;
+    if (view.pid)
+        words += " (process " + *view.pid + ")";
+    if (*text.meaning != '\0' && !view.pause)
+        words += fmt::format(": {}", text.meaning);
+    if (view.pause)
+        words += text_of_pause(*view.pause);
+    return {printable(words), text.style};
+}
+
+Cell
+backlog_cell(const RelayView &view)
+{
+    if (view.backlog == 0)
+        return "nothing to publish";
+    std::string words = counted(view.backlog, "event");
+    if (view.backlog_age)
+        words += ", the oldest " + human_duration(*view.backlog_age) + " old";
+    return {words, Style::kBold};
+}
+
+void
+add_errors(List &list, const RelayView &view)
+{
+    if (view.failures > 0)
+    {
+        const std::string next = view.next_attempt_in
+                                     ? ", next attempt in " + human_duration(*view.next_attempt_in)
+                                     : "";
+        list.add("Attempts",
+                 {counted(view.failures, "failure") + " in a row" + next, Style::kWarning});
+    }
+    if (view.last_error)
+    {
+        const bool now = view.failures > 0 || view.state == "stopped";
+        list.add("Last error",
+                 {printable(*view.last_error) +
+                      (view.last_error_ago ? " (" + ago(view.last_error_ago) + ")" : ""),
+                  now ? Style::kBad : Style::kFaint});
+    }
+    if (view.config_error)
+        list.add("Settings", {printable(*view.config_error), Style::kBad});
+    const std::string remedy = text_of_state(view.state).remedy;
+    if (!remedy.empty())
+        list.add("To do", remedy);
+}
+
+} // namespace
+
+List
+describe(const RelayView &view, std::optional<double> rate)
+{
+    List list;
+    list.add("Relay", state_cell(view));
+    list.add("Backlog", backlog_cell(view));
+    if (view.in_flight_events > 0)
+        list.add("In flight", counted(view.in_flight_events, "event") + ", " +
+                                  human_bytes(view.in_flight_bytes));
+    std::string published = counted(view.published_total, "event");
+    if (view.published_ago)
+        published += ", the last one " + ago(view.published_ago);
+    if (rate)
+        published += ", now " + human_rate(*rate);
+    list.add("Published", published);
+    list.add("Failed", view.failed == 0
+                           ? Cell("none")
+                           : Cell(counted(view.failed, "event") + "; see \"outboxctl failed list\"",
+                                  Style::kBad));
+    list.add("Kafka", view.bootstrap ? Cell(printable(*view.bootstrap)) : Cell("not configured"));
+    add_errors(list, view);
+    return list;
+}
+
+int
+run_status(const Context &context, const StatusOptions &options)
+{
+    Database database = open_outbox(context);
+    if (options.watch)
+        return watch_status(context, database, options.interval);
+    const RelayView view = look_at_relay(database);
+    if (context.output.json())
+        context.output.document(view.json);
+    else
+        describe(view, std::nullopt).print(context.output);
+    return kOk;
+}
+
+} // namespace outbox::ctl

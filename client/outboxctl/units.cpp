@@ -1,0 +1,238 @@
+#include "units.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+
+namespace outbox::ctl
+{
+
+namespace
+{
+
+// The bytes of the UTF-8 character that `text` begins with, 0 when it begins with none.
+std::size_t
+character_length(std::string_view text)
+{
+    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+    const unsigned char first = byte(0);
+    const std::size_t length = first < 0x80                    ? 1
+                               : first >= 0xc2 && first < 0xe0 ? 2
+                               : first >= 0xe0 && first < 0xf0 ? 3
+                               : first >= 0xf0 && first < 0xf5 ? 4
+                                                               : 0;
+    if (length == 0 || length > text.size())
+        return 0;
+    for (std::size_t i = 1; i < length; i++)
+        if ((byte(i) & 0xc0) != 0x80)
+            return 0;
+    // Longer than needed, surrogates, beyond U+10FFFF.
+    if ((first == 0xe0 && byte(1) < 0xa0) || (first == 0xed && byte(1) > 0x9f) ||
+        (first == 0xf0 && byte(1) < 0x90) || (first == 0xf4 && byte(1) > 0x8f))
+        return 0;
+    return length;
+}
+
+// C0, DEL, and C1 in its UTF-8 form.
+bool
+is_control(std::string_view character)
+{
+    const auto first = static_cast<unsigned char>(character[0]);
+    return first < 0x20 || first == 0x7f ||
+           (character.size() == 2 && first == 0xc2 &&
+            static_cast<unsigned char>(character[1]) < 0xa0);
+}
+
+std::string
+escaped(std::string_view bytes)
+{
+    if (bytes == "\n")
+        return "\\n";
+    if (bytes == "\t")
+        return "\\t";
+    if (bytes == "\r")
+        return "\\r";
+    std::string result;
+    for (const char c : bytes)
+        result += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    return result;
+}
+
+} // namespace
+
+std::string
+with_commas(long long number)
+{
+    std::string digits = std::to_string(number);
+    const std::size_t first = number < 0 ? 1 : 0;
+    for (std::size_t place = digits.size(); place > first + 3;)
+    {
+        place -= 3;
+        digits.insert(place, ",");
+    }
+    return digits;
+}
+
+std::string
+counted(long long number, const std::string &noun)
+{
+    return with_commas(number) + " " + noun + (number == 1 ? "" : "s");
+}
+
+std::string
+human_bytes(long long bytes)
+{
+    constexpr const char *kUnits[] = {"B", "kB", "MB", "GB", "TB"};
+    auto value = static_cast<double>(bytes);
+    std::size_t unit = 0;
+    while (std::abs(value) >= 1024 && unit + 1 < std::size(kUnits))
+    {
+        value /= 1024;
+        unit++;
+    }
+    return fmt::format(unit == 0 || value >= 10 ? "{:.0f} {}" : "{:.1f} {}", value, kUnits[unit]);
+}
+
+std::string
+human_duration(double seconds)
+{
+    if (seconds < 0.0005)
+        return "0 ms";
+    if (seconds < 0.9995)
+        return fmt::format("{:.0f} ms", seconds * 1000);
+    if (seconds < 59.95)
+        return fmt::format("{:.1f} s", seconds);
+    const auto whole = static_cast<long long>(std::llround(seconds));
+    const auto two = [](long long big, const char *unit, long long small, const char *rest)
+    {
+        return small == 0 ? fmt::format("{} {}", big, unit)
+                          : fmt::format("{} {} {} {}", big, unit, small, rest);
+    };
+    if (whole < 3600)
+        return two(whole / 60, "min", whole % 60, "s");
+    if (whole < 86400)
+        return two(whole / 3600, "h", whole % 3600 / 60, "min");
+    return two(whole / 86400, "d", whole % 86400 / 3600, "h");
+}
+
+std::string
+human_rate(double per_second)
+{
+    if (per_second >= 10 || per_second < 0.05)
+        return with_commas(std::llround(per_second)) + " /s";
+    return fmt::format("{:.1f} /s", per_second);
+}
+
+std::optional<double>
+parse_duration(std::string_view text)
+{
+    double number = 0;
+    const char *end = text.data() + text.size();
+    const auto [rest, error] = std::from_chars(text.data(), end, number);
+    if (error != std::errc() || !(number >= 0) || !(number <= 1e9))
+        return std::nullopt;
+    const std::string_view unit(rest, static_cast<std::size_t>(end - rest));
+    if (unit == "ms")
+        return number / 1000;
+    if (unit.empty() || unit == "s")
+        return number;
+    if (unit == "m" || unit == "min")
+        return number * 60;
+    if (unit == "h")
+        return number * 3600;
+    if (unit == "d")
+        return number * 86400;
+    return std::nullopt;
+}
+
+std::string
+printable(std::string_view text)
+{
+    std::string result;
+    result.reserve(text.size());
+    while (!text.empty())
+    {
+        const std::size_t length = character_length(text);
+        const std::string_view character = text.substr(0, length == 0 ? 1 : length);
+        if (length == 0 || is_control(character))
+            result += escaped(character);
+        else
+            result += character;
+        text.remove_prefix(character.size());
+    }
+    return result;
+}
+
+bool
+is_utf8(std::string_view text)
+{
+    while (!text.empty())
+    {
+        const std::size_t length = character_length(text);
+        if (length == 0)
+            return false;
+        text.remove_prefix(length);
+    }
+    return true;
+}
+
+std::size_t
+columns_of(std::string_view text)
+{
+    std::size_t count = 0;
+    for (const char c : text)
+        count += (static_cast<unsigned char>(c) & 0xc0) != 0x80 ? 1 : 0;
+    return count;
+}
+
+std::string
+shortened(const std::string &text, std::size_t columns)
+{
+    if (columns_of(text) <= columns)
+        return text;
+    std::size_t count = 0;
+    std::size_t bytes = 0;
+    while (bytes < text.size())
+    {
+        const bool begins = (static_cast<unsigned char>(text[bytes]) & 0xc0) != 0x80;
+        if (begins && ++count == columns)
+            break;
+        bytes++;
+    }
+    return text.substr(0, bytes) + "…";
+}
+
+std::string
+to_base64(std::string_view bytes)
+{
+    constexpr const char *kDigits =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    std::string result;
+    for (std::size_t i = 0; i < bytes.size(); i += 3)
+    {
+        std::uint32_t group = 0;
+        for (std::size_t j = 0; j < 3; j++)
+            group =
+                group << 8 | (i + j < bytes.size() ? static_cast<unsigned char>(bytes[i + j]) : 0U);
+        for (std::size_t j = 0; j < 4; j++)
+            result += i + j <= bytes.size() ? kDigits[group >> (18 - 6 * j) & 63] : '=';
+    }
+    return result;
+}
+
+std::string
+from_hex(std::string_view text)
+{
+    std::string bytes;
+    for (std::size_t i = 2; i + 1 < text.size(); i += 2)
+    {
+        unsigned value = 0;
+        (void) std::from_chars(text.data() + i, text.data() + i + 2, value, 16);
+        bytes += static_cast<char>(value);
+    }
+    return bytes;
+}
+
+} // namespace outbox::ctl
