@@ -1,11 +1,20 @@
 // INSERT ... ON CONFLICT DO NOTHING looks into the index, inserts a provisional row, and confirms
-// it. Here rows are inserted as they stay, many at once, and what meets a concurrent insert of the
-// same event takes its row back and leaves the decision to the statement, which waits. So what is
-// common is cheap, and what is rare is right.
+// it. Here rows are inserted as they stay, many at once. A lock on each event, held from the look
+// to the insert, keeps others who do the same away. What meets the statement's insert of the same
+// event takes its row back and leaves the decision to the statement, which waits. So what is common
+// is cheap, and what is rare is right.
+//
+// Without the locks two who both lose to a third would wait for the end of each other's
+// transaction: an ordinary row that was taken back still stands in the way until then.
 
 #include "processed_events.h"
 
 #include "kept_statement.h"
+
+extern "C"
+{
+#include "common/hashfn.h"
+}
 
 namespace outbox
 {
@@ -15,12 +24,44 @@ namespace
 
 constexpr int kColumns = 3;
 // Rows inserted at once.
-constexpr int kRunLength = 128;
+constexpr int kRunLength = 64;
 
 const Oid kTypes[] = {TEXTOID, UUIDOID};
 KeptStatement insert_statement = {"insert into outbox.processed_events (consumer, event_id) "
                                   "values ($1, $2) on conflict do nothing",
                                   "insert into outbox.processed_events", 2, kTypes, nullptr};
+
+// The locks of a run of events. Taken in the order of the ids, so that they cannot deadlock.
+struct EventLocks
+{
+    LOCKTAG tags[kRunLength];
+    int count;
+};
+
+// A lock space of its own: field4 is 1 and 2 for PostgreSQL's advisory locks. A collision of the
+// hash lets two events wait for each other for a moment.
+constexpr uint16 kLockSpace = 0x0b0e;
+
+void
+lock_event(EventLocks *locks, Datum consumer, Datum id)
+{
+    const text *name = DatumGetTextPP(consumer);
+    const uint64 seed =
+        hash_bytes_extended(reinterpret_cast<const unsigned char *>(VARDATA_ANY(name)),
+                            static_cast<int>(VARSIZE_ANY_EXHDR(name)), 0);
+    const uint64 hash = hash_bytes_extended(DatumGetUUIDP(id)->data, UUID_LEN, seed);
+    LOCKTAG *tag = &locks->tags[locks->count++];
+    SET_LOCKTAG_ADVISORY(*tag, MyDatabaseId, static_cast<uint32>(hash >> 32),
+                         static_cast<uint32>(hash), kLockSpace);
+    (void) LockAcquire(tag, ExclusiveLock, false, false);
+}
+
+void
+unlock_events(EventLocks *locks)
+{
+    while (locks->count > 0)
+        (void) LockRelease(&locks->tags[--locks->count], ExclusiveLock, false);
+}
 
 enum class Presence
 {
@@ -193,6 +234,8 @@ void
 insert_processed(Datum consumer, Datum *ids, int count, bool *is_new)
 {
     Target target;
+    EventLocks locks;
+    locks.count = 0;
     open_target(&target, consumer);
     int next = 0;
     while (next < count)
@@ -202,8 +245,9 @@ insert_processed(Datum consumer, Datum *ids, int count, bool *is_new)
         int places[kRunLength];
         int rows = 0;
         Presence last = Presence::absent;
-        for (; next < count && rows < kRunLength; next++)
+        for (; next < count && locks.count < kRunLength; next++)
         {
+            lock_event(&locks, consumer, ids[next]);
             last = look_for(&target, ids[next]);
             if (last == Presence::undecided)
                 break;
@@ -214,6 +258,7 @@ insert_processed(Datum consumer, Datum *ids, int count, bool *is_new)
             places[rows++] = next;
         }
         const int taken = rows > 0 ? insert_rows(&target, rows) : 0;
+        unlock_events(&locks);
         for (int i = 0; i < taken; i++)
             is_new[places[i]] = true;
         if (taken < rows)

@@ -309,7 +309,41 @@ expect_each_event_told_once(const std::string &level)
     }
 }
 
+// Goes through the events in their order, side by side with others who do the same.
+void
+follow(const TestDatabase &database, unsigned seed, Told &told)
+{
+    constexpr int kSteps = 1500;
+    std::mt19937 random(seed);
+    Db db = database.connect();
+    for (int n = 0; n < kSteps; ++n)
+    {
+        const std::string ids = event_id(n) + "," + event_id(n + 1) + "," + event_id(n + 2);
+        db.exec("begin");
+        const std::vector<std::string> fresh =
+            db.column("select outbox.mark_processed_many($1, 'billing')", "{" + ids + "}");
+        const bool commits = random() % 2 != 0;
+        db.exec(commits ? "commit" : "rollback");
+        if (commits)
+            told.add(fresh);
+    }
+}
+
 } // namespace
+
+// Several lose the same event to another at once; they wait for that one, not for each other.
+TEST(Idempotency, ConsumersWhoWantTheSameEventsAtTheSameTimeDoNotDeadlock)
+{
+    TestDatabase database(cluster());
+    const unsigned seed = choose_seed();
+    Told told;
+    std::vector<std::thread> consumers;
+    for (unsigned i = 0; i < 6; ++i)
+        consumers.emplace_back([&, i] { EXPECT_NO_THROW(follow(database, seed + i, told)); });
+    for (std::thread &consumer : consumers)
+        consumer.join();
+    EXPECT_EQ(told.most(), 1);
+}
 
 TEST(Idempotency, ConcurrentConsumersAreToldOfEachEventOnceAndNeverDeadlock)
 {
