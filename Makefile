@@ -5,6 +5,7 @@
 #   make install        as with every PGXS extension; PG_CONFIG says for which PostgreSQL
 #   make bench          figures beside their limits                   (COUNT=..., ROUNDS=...)
 #   make soak           random faults for as long as asked            (MINUTES=...)
+#   make client         the C++ client library, which needs no PGXS   (make install-client: PREFIX=, DESTDIR=)
 #   make lint format clean
 #
 # demo, check, bench and soak install the Debian packages that are missing; DEPS=skip leaves packages alone.
@@ -52,7 +53,7 @@ ISOLATION = $(sort $(patsubst test/specs/%.spec,%,$(wildcard test/specs/*.spec))
 ISOLATION_OPTS = --inputdir=test --outputdir=. --load-extension=outbox
 
 # Goals that scripts do; they find or install PostgreSQL themselves, and PGXS has a "check" of its own.
-SCRIPT_GOALS = demo check check-fast bench soak format lint
+SCRIPT_GOALS = demo check check-fast bench soak format lint client install-client
 ifeq ($(filter-out $(SCRIPT_GOALS),$(or $(MAKECMDGOALS),all)),)
 
 demo:
@@ -69,6 +70,10 @@ format:
 	@scripts/lint format
 lint:
 	@scripts/lint
+client:
+	@$(MAKE) -C client all examples
+install-client:
+	@$(MAKE) -C client install
 .PHONY: $(SCRIPT_GOALS)
 
 else
