@@ -29,7 +29,7 @@ namespace
 
 struct Options
 {
-    std::vector<std::string> parts = {"write", "latency", "drain"};
+    std::vector<std::string> parts = {"write", "idempotency", "latency", "drain"};
     int64_t events = 1000000;
     int rounds = 3;
     int write_events = 50000;
@@ -80,6 +80,9 @@ run_benchmark(const Options &options)
     describe_setup(servers, results);
     if (options.wants("write"))
         results.write = measure_write_cost(servers, options.write_events, options.rounds);
+    if (options.wants("idempotency"))
+        results.idempotency =
+            measure_idempotency_cost(servers, options.write_events, options.rounds);
     if (options.wants("latency"))
         results.latency = measure_latency(servers, options.latency, options.rounds);
     if (options.wants("drain"))
@@ -106,8 +109,9 @@ using namespace outbox::bench;
 void
 add_options(CLI::App &app, Options &options)
 {
-    app.add_option("part", options.parts, "write, latency, drain; default: all of them")
-        ->check(CLI::IsMember({"write", "latency", "drain"}));
+    app.add_option("part", options.parts,
+                   "write, idempotency, latency, drain; default: all of them")
+        ->check(CLI::IsMember({"write", "idempotency", "latency", "drain"}));
     app.add_option("--events", options.events, "committed events to drain")
         ->check(CLI::Range(int64_t{10000}, int64_t{100000000}))
         ->capture_default_str();

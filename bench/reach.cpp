@@ -13,6 +13,8 @@ namespace
 constexpr double kDrainRatio = 0.6;
 constexpr double kTimesFloor = 4;
 constexpr double kTimesBareInsert = 1.5;
+constexpr double kTimesBareMark = 1.3;
+constexpr double kManyPart = 0.1;
 constexpr double kMemoryMegabytes = 150;
 
 double
@@ -46,6 +48,13 @@ reaches(const Results &results)
                        results.write->single.times_bare(Writer::kEmit), kTimesBareInsert, false});
         all.push_back({"emit() in bare INSERTs, one statement for all",
                        results.write->set.times_bare(Writer::kEmit), kTimesBareInsert, false});
+    }
+    if (results.idempotency)
+    {
+        all.push_back({"mark_processed() in bare INSERTs", results.idempotency->times_bare(),
+                       kTimesBareMark, false});
+        all.push_back({"mark_processed_many(), as a part of single calls",
+                       results.idempotency->many_part(), kManyPart, false});
     }
     return all;
 }

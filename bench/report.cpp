@@ -131,6 +131,22 @@ write_text(const WriteCostResult &write)
 }
 
 std::string
+idempotency_text(const IdempotencyCostResult &result)
+{
+    std::string text =
+        fmt::format("\nCost of a processed event; {} events a round, {} a transaction of the "
+                    "consumer\n",
+                    result.events, kBatchEvents) +
+        fmt::format("  {:<46}{:<24}{:>8}{:>10}\n", "", "us", "CPU us", "WAL bytes");
+    for (const Marker marker : kMarkers)
+        text += fmt::format("  {:<46}{:<24}{:>8.2f}{:>10.1f}\n", describe(marker),
+                            with_range(result.microseconds(marker), 2),
+                            result.spread(marker, &WriteCost::cpu_microseconds).median,
+                            result.spread(marker, &WriteCost::wal_bytes).median);
+    return text;
+}
+
+std::string
 reach_text(const Results &results)
 {
     std::string text = "\nReach\n";
@@ -154,6 +170,8 @@ to_text(const Results &results)
         text += latency_text(*results.latency);
     if (results.write)
         text += write_text(*results.write);
+    if (results.idempotency)
+        text += idempotency_text(*results.idempotency);
     return text + reach_text(results);
 }
 
@@ -170,6 +188,8 @@ to_json(const Results &results)
         all["latency"] = to_json(*results.latency);
     if (results.write)
         all["write_cost"] = to_json(*results.write);
+    if (results.idempotency)
+        all["idempotency_cost"] = to_json(*results.idempotency);
     for (const Reach &reach : reaches(results))
         all["reach"].push_back({{"what", reach.what},
                                 {"figure", reach.figure},

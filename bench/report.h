@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/measure/drain.h"
+#include "bench/measure/idempotency_cost.h"
 #include "bench/measure/latency.h"
 #include "bench/measure/write_cost.h"
 
@@ -23,6 +24,7 @@ struct Results
     std::optional<DrainResult> drain;
     std::optional<LatencyResult> latency;
     std::optional<WriteCostResult> write;
+    std::optional<IdempotencyCostResult> idempotency;
 };
 
 // The tables, and whether each reach is met.

@@ -4,6 +4,7 @@
 
 #include "relay.h"
 
+#include "expiry.h"
 #include "guard.h"
 #include "short_transaction.h"
 #include "maintenance.h"
@@ -201,6 +202,7 @@ maintain()
     if (published != relay.maintained_at_count)
         summarize_new_blocks();
     relay.maintained_at_count = published;
+    remove_expired();
     relay.maintain_at = TimestampTzPlusMilliseconds(now, kMaintainMs);
 }
 

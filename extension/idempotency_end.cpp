@@ -44,9 +44,8 @@ refuse_owner(Datum *values)
 {
     const char *detail = why_not_held(values);
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                    errmsg("idempotency key \"%s\" of scope \"%s\" is not held by owner %s",
-                           TextDatumGetCString(values[1]), TextDatumGetCString(values[0]),
-                           DatumGetCString(DirectFunctionCall1(uuid_out, values[2]))),
+                    errmsg("idempotency key \"%s\" of scope \"%s\" is not held by this owner",
+                           TextDatumGetCString(values[1]), TextDatumGetCString(values[0])),
                     errdetail("%s", detail),
                     errhint("Roll back, and ask outbox.idempotency_begin() again.")));
 }

@@ -3,6 +3,7 @@
 
 #include "arguments.h"
 #include "kept_statement.h"
+#include "processed_events.h"
 
 namespace outbox
 {
@@ -11,58 +12,19 @@ namespace
 {
 
 const Oid kOneEvent[] = {TEXTOID, UUIDOID};
-const Oid kManyEvents[] = {TEXTOID, UUIDARRAYOID};
-
-KeptStatement insert_one = {"insert into outbox.processed_events (consumer, event_id) "
-                            "values ($1, $2) on conflict do nothing",
-                            "insert into outbox.processed_events", 2, kOneEvent, nullptr};
-
-// Inserts in the order of the array.
-KeptStatement insert_many = {"insert into outbox.processed_events (consumer, event_id) "
-                             "select $1, event_id from pg_catalog.unnest($2) as event_id "
-                             "on conflict do nothing returning event_id",
-                             "insert into outbox.processed_events", 2, kManyEvents, nullptr};
-
 KeptStatement find_one = {
     "select from outbox.processed_events where consumer = $1 and event_id = $2",
     "read outbox.processed_events", 2, kOneEvent, nullptr};
 
-Oid
-owner_of_processed_events()
-{
-    const Oid schema = get_namespace_oid("outbox", false);
-    const Oid table = get_relname_relid("processed_events", schema);
-    HeapTuple row = SearchSysCache1(RELOID, ObjectIdGetDatum(table));
-    if (!HeapTupleIsValid(row))
-        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE),
-                        errmsg("relation \"outbox.processed_events\" does not exist"),
-                        errhint("Run CREATE EXTENSION outbox in this database.")));
-    const Oid owner = reinterpret_cast<Form_pg_class>(GETSTRUCT(row))->relowner;
-    ReleaseSysCache(row);
-    return owner;
-}
-
-// Callers need no right on the table, as with a security definer function, which would cost more
-// than the insert may. An error restores the user together with the rest of the transaction's
-// state.
-bool
-insert_as_owner(Datum consumer, Datum event_id)
-{
-    Oid user;
-    int context;
-    GetUserIdAndSecContext(&user, &context);
-    SetUserIdAndSecContext(owner_of_processed_events(), context | SECURITY_LOCAL_USERID_CHANGE);
-
-    connect_spi();
-    Datum values[] = {consumer, event_id};
-    const bool inserted = run_statement(&insert_one, values, nullptr, SPI_OK_INSERT) == 1;
-    finish_spi();
-
-    SetUserIdAndSecContext(user, context);
-    return inserted;
-}
-
 constexpr const char *kEventIdHint = "Pass the Kafka record's header id.";
+
+void
+refuse_where_nothing_can_be_written(const char *what)
+{
+    PreventCommandDuringRecovery(what);
+    PreventCommandIfReadOnly(what);
+    PreventCommandIfParallelMode(what);
+}
 
 int
 compare_ids(const void *a, const void *b)
@@ -71,22 +33,38 @@ compare_ids(const void *a, const void *b)
                   DatumGetUUIDP(*static_cast<const Datum *>(b)), UUID_LEN);
 }
 
-// Every caller inserts in the same order, so that none waits for another in a circle.
-Datum
-sorted_ids(ArrayType *array)
+// The ids of the array, in order and each of them once.
+Datum *
+sorted_ids(ArrayType *array, int *count)
 {
     Datum *ids;
     bool *nulls;
-    int count;
-    deconstruct_array(array, UUIDOID, UUID_LEN, false, TYPALIGN_CHAR, &ids, &nulls, &count);
-    for (int i = 0; i < count; i++)
+    deconstruct_array(array, UUIDOID, UUID_LEN, false, TYPALIGN_CHAR, &ids, &nulls, count);
+    for (int i = 0; i < *count; i++)
         if (nulls[i])
             ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
                             errmsg("event_ids must not contain nulls"),
-                            errdetail("Element %d of %d is null.", i + 1, count),
+                            errdetail("Element %d of %d is null.", i + 1, *count),
                             errhint("%s", kEventIdHint)));
-    qsort(ids, static_cast<size_t>(count), sizeof(Datum), compare_ids);
-    return PointerGetDatum(construct_array(ids, count, UUIDOID, UUID_LEN, false, TYPALIGN_CHAR));
+    qsort(ids, static_cast<size_t>(*count), sizeof(Datum), compare_ids);
+    int kept = 0;
+    for (int i = 0; i < *count; i++)
+        if (kept == 0 || compare_ids(&ids[kept - 1], &ids[i]) != 0)
+            ids[kept++] = ids[i];
+    *count = kept;
+    return ids;
+}
+
+void
+insert_all(Datum consumer, Datum *ids, int count, bool *is_new)
+{
+    if (!IsolationUsesXactSnapshot())
+        return insert_processed(consumer, ids, count, is_new);
+    for (int i = 0; i < count; i++)
+    {
+        CHECK_FOR_INTERRUPTS();
+        is_new[i] = insert_processed_by_statement(consumer, ids[i]);
+    }
 }
 
 } // namespace
@@ -103,21 +81,30 @@ extern "C"
     {
         outbox::check_not_null(fcinfo, 0, "event_id", outbox::kEventIdHint);
         text *consumer = outbox::checked_consumer(fcinfo, 1);
-        PG_RETURN_BOOL(outbox::insert_as_owner(PointerGetDatum(consumer), PG_GETARG_DATUM(0)));
+        outbox::refuse_where_nothing_can_be_written("outbox.mark_processed()");
+        Datum id = PG_GETARG_DATUM(0);
+        bool is_new;
+        outbox::insert_all(PointerGetDatum(consumer), &id, 1, &is_new);
+        PG_RETURN_BOOL(is_new);
     }
 
-    // Runs as the owner.
     Datum outbox_mark_processed_many(PG_FUNCTION_ARGS)
     {
         outbox::check_not_null(fcinfo, 0, "event_ids", "Pass an array of event ids.");
         text *consumer = outbox::checked_consumer(fcinfo, 1);
-        Datum values[] = {PointerGetDatum(consumer), outbox::sorted_ids(PG_GETARG_ARRAYTYPE_P(0))};
+        outbox::refuse_where_nothing_can_be_written("outbox.mark_processed_many()");
+        int count;
+        Datum *ids = outbox::sorted_ids(PG_GETARG_ARRAYTYPE_P(0), &count);
+        bool *is_new = static_cast<bool *>(palloc0(static_cast<Size>(count) + 1));
         InitMaterializedSRF(fcinfo, MAT_SRF_USE_EXPECTED_DESC);
-        outbox::connect_spi();
-        (void) outbox::run_statement(&outbox::insert_many, values, nullptr,
-                                     SPI_OK_INSERT_RETURNING);
-        outbox::return_rows(fcinfo);
-        outbox::finish_spi();
+        outbox::insert_all(PointerGetDatum(consumer), ids, count, is_new);
+        ReturnSetInfo *result = reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo);
+        for (int i = 0; i < count; i++)
+        {
+            bool is_null = false;
+            if (is_new[i])
+                tuplestore_putvalues(result->setResult, result->setDesc, &ids[i], &is_null);
+        }
         return static_cast<Datum>(0);
     }
 

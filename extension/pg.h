@@ -123,6 +123,22 @@ insert_index_entries(ResultRelInfo *relation, TupleTableSlot *slot, EState *esta
     list_free(recheck);
 }
 
+// Inserts the row's index entries. False when another row has, or may come to have, the same unique
+// key; the entries are there all the same.
+inline bool
+insert_unique_entries(ResultRelInfo *relation, TupleTableSlot *slot, EState *estate)
+{
+    bool conflict = false;
+#if PG_VERSION_NUM >= 160000
+    List *recheck =
+        ExecInsertIndexTuples(relation, slot, estate, false, true, &conflict, NIL, false);
+#else
+    List *recheck = ExecInsertIndexTuples(relation, slot, estate, false, true, &conflict, NIL);
+#endif
+    list_free(recheck);
+    return !conflict;
+}
+
 inline WaitEventSet *
 create_wait_set(int events)
 {

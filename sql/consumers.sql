@@ -22,8 +22,7 @@ comment on function outbox.mark_processed(uuid, text) is
 
 create function outbox.mark_processed_many(event_ids uuid[], consumer text)
 returns setof uuid
-language c volatile parallel unsafe security definer
-set search_path = pg_catalog, pg_temp
+language c volatile parallel unsafe
 as 'MODULE_PATHNAME', 'outbox_mark_processed_many';
 comment on function outbox.mark_processed_many(uuid[], text) is
   'outbox.mark_processed() for many events in one statement: returns each of those that are new to this consumer once, in no particular order. Consumers that mark the same events in other orders do not deadlock.';

@@ -1,21 +1,17 @@
 #include "write_cost.h"
 
-#include <chrono>
 #include <iostream>
 
 #include <fmt/format.h>
 
 #include "bench/support/inputs.h"
 #include "bench/support/pipeline.h"
-#include "bench/support/process_usage.h"
 
 namespace outbox::bench
 {
 
 namespace
 {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr int kWarmUp = 500; // events; the backend's caches
 
@@ -78,43 +74,6 @@ params_of(Writer writer, const std::string &type, int64_t xid, int number)
                                        uuid_param(number), binary_param(int16_t{0})});
     return params;
 }
-
-// What happened to the server and the backend between construction and cost_of().
-class Meter
-{
-public:
-    explicit Meter(Pipeline &session)
-        : session_(session), lsn_(lsn()), cpu_(cpu()), began_(Clock::now())
-    {
-    }
-
-    // Commits, because only flushed WAL can be looked at.
-    WriteCost cost_of(int events)
-    {
-        const std::chrono::duration<double, std::micro> took = Clock::now() - began_;
-        const double cpu_took = cpu() - cpu_;
-        const std::string end = lsn();
-        session_.exec("commit");
-        constexpr double kMicroseconds = 1e6;
-        return {took.count() / events, cpu_took * kMicroseconds / events, wal_bytes(end) / events};
-    }
-
-private:
-    std::string lsn() { return session_.exec("select pg_current_wal_insert_lsn()"); }
-    double wal_bytes(const std::string &end)
-    {
-        if (end == lsn_) // no WAL, for which the function would raise an error
-            return 0;
-        return std::stod(session_.exec(
-            fmt::format("select sum(record_size) from pg_get_wal_stats('{}', '{}')", lsn_, end)));
-    }
-    double cpu() const { return main_thread_cpu_seconds(session_.backend_pid()); }
-
-    Pipeline &session_;
-    std::string lsn_;
-    double cpu_;
-    Clock::time_point began_;
-};
 
 WriteCost
 measure_single(const Database &database, Writer writer, int events)

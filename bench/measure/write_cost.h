@@ -7,19 +7,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "bench/support/meter.h"
 #include "bench/support/samples.h"
 #include "bench/support/servers.h"
 
 namespace outbox::bench
 {
-
-// For one event. Full page images are left out: how many there are depends on the last checkpoint.
-struct WriteCost
-{
-    double microseconds = 0;
-    double cpu_microseconds = 0; // of the backend
-    double wal_bytes = 0;
-};
 
 // The ways to write an event.
 enum class Writer

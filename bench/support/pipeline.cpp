@@ -90,6 +90,13 @@ Pipeline::send(const std::vector<WireParam> &params)
 }
 
 void
+Pipeline::call(const std::vector<WireParam> &params)
+{
+    send(params);
+    take_result();
+}
+
+void
 Pipeline::flush()
 {
     if (PQsendFlushRequest(connection_.get()) != 1 || PQflush(connection_.get()) < 0)

@@ -37,6 +37,9 @@ public:
     // Needs an open transaction, which it leaves open.
     void run(int count, const std::function<std::vector<WireParam>(int)> &params_of);
 
+    // Runs the prepared statement once and waits for its result.
+    void call(const std::vector<WireParam> &params);
+
     int backend_pid() const { return PQbackendPID(connection_.get()); }
 
 private:

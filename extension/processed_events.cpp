@@ -1,0 +1,229 @@
+// INSERT ... ON CONFLICT DO NOTHING looks into the index, inserts a provisional row, and confirms
+// it. Here rows are inserted as they stay, many at once, and what meets a concurrent insert of the
+// same event takes its row back and leaves the decision to the statement, which waits. So what is
+// common is cheap, and what is rare is right.
+
+#include "processed_events.h"
+
+#include "kept_statement.h"
+
+namespace outbox
+{
+
+namespace
+{
+
+constexpr int kColumns = 3;
+// Rows inserted at once.
+constexpr int kRunLength = 128;
+
+const Oid kTypes[] = {TEXTOID, UUIDOID};
+KeptStatement insert_statement = {"insert into outbox.processed_events (consumer, event_id) "
+                                  "values ($1, $2) on conflict do nothing",
+                                  "insert into outbox.processed_events", 2, kTypes, nullptr};
+
+enum class Presence
+{
+    absent,
+    present,
+    undecided // another transaction's insert or delete
+};
+
+// The open table. Everything is in the estate's memory context.
+struct Target
+{
+    Relation relation;
+    EState *estate;
+    ResultRelInfo *result;
+    SnapshotData dirty;
+    ScanKeyData keys[2];
+    IndexScanDesc scan;
+    TupleTableSlot *found;
+    TupleTableSlot *rows[kRunLength]; // made when they are needed
+    int made;
+};
+
+Oid
+processed_events()
+{
+    const Oid schema = get_namespace_oid("outbox", true);
+    const Oid table =
+        OidIsValid(schema) ? get_relname_relid("processed_events", schema) : InvalidOid;
+    if (!OidIsValid(table))
+        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE),
+                        errmsg("relation \"outbox.processed_events\" does not exist"),
+                        errhint("Run CREATE EXTENSION outbox in this database.")));
+    return table;
+}
+
+Relation
+primary_key(const ResultRelInfo *result)
+{
+    for (int i = 0; i < result->ri_NumIndices; i++)
+        if (result->ri_IndexRelationDescs[i]->rd_index->indisprimary)
+            return result->ri_IndexRelationDescs[i];
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("outbox.processed_events has no primary key")));
+}
+
+void
+open_target(Target *target, Datum consumer)
+{
+    target->relation = table_open(processed_events(), RowExclusiveLock);
+    if (RelationGetNumberOfAttributes(target->relation) != kColumns)
+        ereport(ERROR,
+                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                 errmsg("outbox.processed_events does not have the columns that this library "
+                        "expects"),
+                 errhint("Run ALTER EXTENSION outbox UPDATE, or restart PostgreSQL after an "
+                         "update of the package.")));
+    target->estate = CreateExecutorState();
+    target->result = makeNode(ResultRelInfo);
+    InitResultRelInfo(target->result, target->relation, 1, nullptr, 0);
+    ExecOpenIndices(target->result, false);
+    target->found = table_slot_create(target->relation, nullptr);
+    target->made = 0;
+
+    Relation index = primary_key(target->result);
+    InitDirtySnapshot(target->dirty);
+    ScanKeyInit(&target->keys[0], 1, BTEqualStrategyNumber, F_TEXTEQ, consumer);
+    ScanKeyInit(&target->keys[1], 2, BTEqualStrategyNumber, F_UUID_EQ, static_cast<Datum>(0));
+    target->keys[0].sk_collation = index->rd_indcollation[0];
+    target->scan = begin_index_scan(target->relation, index, &target->dirty, 2);
+}
+
+void
+close_target(Target *target)
+{
+    index_endscan(target->scan);
+    for (int i = 0; i < target->made; i++)
+        ExecDropSingleTupleTableSlot(target->rows[i]);
+    ExecDropSingleTupleTableSlot(target->found);
+    ExecCloseIndices(target->result);
+    table_close(target->relation, NoLock);
+    FreeExecutorState(target->estate);
+}
+
+Presence
+look_for(Target *target, Datum id)
+{
+    target->keys[1].sk_argument = id;
+    index_rescan(target->scan, target->keys, 2, nullptr, 0);
+    if (!index_getnext_slot(target->scan, ForwardScanDirection, target->found))
+        return Presence::absent;
+    const bool undecided =
+        TransactionIdIsValid(target->dirty.xmin) || TransactionIdIsValid(target->dirty.xmax);
+    ExecClearTuple(target->found);
+    return undecided ? Presence::undecided : Presence::present;
+}
+
+// Before a wait: VACUUM needs the index's pages without our pins.
+void
+let_go(Target *target)
+{
+    index_rescan(target->scan, target->keys, 2, nullptr, 0);
+}
+
+void
+fill_row(Target *target, int n, Datum consumer, Datum id)
+{
+    if (n == target->made)
+        target->rows[target->made++] =
+            MakeSingleTupleTableSlot(RelationGetDescr(target->relation), &TTSOpsVirtual);
+    TupleTableSlot *row = target->rows[n];
+    ExecClearTuple(row);
+    row->tts_values[0] = consumer;
+    row->tts_values[1] = id;
+    row->tts_values[2] = TimestampTzGetDatum(GetCurrentTransactionStartTimestamp());
+    memset(row->tts_isnull, 0, kColumns * sizeof(bool));
+    ExecStoreVirtualTuple(row);
+    row->tts_tableOid = RelationGetRelid(target->relation);
+}
+
+// Inserts the first `count` rows; returns how many of them the index took. The next one, if any,
+// was being inserted by somebody else, and it and the rest are gone again.
+int
+insert_rows(Target *target, int count)
+{
+    const CommandId command = GetCurrentCommandId(true);
+    if (count == 1)
+        table_tuple_insert(target->relation, target->rows[0], command, 0, nullptr);
+    else
+        table_multi_insert(target->relation, target->rows, count, command, 0, nullptr);
+    int taken = 0;
+    while (taken < count &&
+           insert_unique_entries(target->result, target->rows[taken], target->estate))
+        taken++;
+    if (taken == count)
+        return taken;
+    CommandCounterIncrement(); // what this command inserted, it cannot delete
+    for (int i = taken; i < count; i++)
+        simple_heap_delete(target->relation, &target->rows[i]->tts_tid);
+    return taken;
+}
+
+} // namespace
+
+bool
+insert_processed_by_statement(Datum consumer, Datum id)
+{
+    HeapTuple table = SearchSysCache1(RELOID, ObjectIdGetDatum(processed_events()));
+    if (!HeapTupleIsValid(table))
+        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE),
+                        errmsg("relation \"outbox.processed_events\" does not exist")));
+    const Oid owner = reinterpret_cast<Form_pg_class>(GETSTRUCT(table))->relowner;
+    ReleaseSysCache(table);
+
+    // As in a security definer function. An error restores the user together with the rest of the
+    // transaction's state.
+    Oid user;
+    int context;
+    GetUserIdAndSecContext(&user, &context);
+    SetUserIdAndSecContext(owner, context | SECURITY_LOCAL_USERID_CHANGE);
+    connect_spi();
+    Datum values[] = {consumer, id};
+    const bool inserted = run_statement(&insert_statement, values, nullptr, SPI_OK_INSERT) == 1;
+    finish_spi();
+    SetUserIdAndSecContext(user, context);
+    return inserted;
+}
+
+void
+insert_processed(Datum consumer, Datum *ids, int count, bool *is_new)
+{
+    Target target;
+    open_target(&target, consumer);
+    int next = 0;
+    while (next < count)
+    {
+        CHECK_FOR_INTERRUPTS();
+        // A run goes up to an event that has to be waited for.
+        int places[kRunLength];
+        int rows = 0;
+        Presence last = Presence::absent;
+        for (; next < count && rows < kRunLength; next++)
+        {
+            last = look_for(&target, ids[next]);
+            if (last == Presence::undecided)
+                break;
+            is_new[next] = false;
+            if (last == Presence::present)
+                continue;
+            fill_row(&target, rows, consumer, ids[next]);
+            places[rows++] = next;
+        }
+        const int taken = rows > 0 ? insert_rows(&target, rows) : 0;
+        for (int i = 0; i < taken; i++)
+            is_new[places[i]] = true;
+        if (taken < rows)
+            next = places[taken];
+        else if (last != Presence::undecided)
+            continue;
+        let_go(&target);
+        is_new[next] = insert_processed_by_statement(consumer, ids[next]);
+        next++;
+    }
+    close_target(&target);
+}
+
+} // namespace outbox

@@ -1,0 +1,194 @@
+// What keeps effects from happening twice: it stays as long as it must, over dumps too, and then
+// goes without being in anybody's way.
+#include "servers.h"
+
+using namespace outbox::test;
+
+namespace
+{
+
+constexpr auto kLimit = std::chrono::seconds(30);
+
+// Enough for several steps of the relay.
+constexpr int kOld = 5000;
+constexpr int kRecent = 500;
+
+// Processed events and keys, old ones and recent ones in the same blocks.
+void
+add_old_and_recent(Db &db)
+{
+    db.exec(
+        "insert into outbox.processed_events "
+        "select 'billing', gen_random_uuid(), "
+        "       now() - case when n % $1::int = 0 then interval '1 h' else interval '8 days' end "
+        "from generate_series(1, $2::int) n",
+        (kOld + kRecent) / kRecent, kOld + kRecent);
+    db.exec("insert into outbox.idempotency_keys "
+            "(scope, key, request_hash, owner, started_at, expires_at) "
+            "select 'shop', n::text, sha256('x'), gen_random_uuid(), now() - interval '2 h', "
+            "       now() + case when n % $1::int = 0 then interval '1 h' else interval '-1 s' end "
+            "from generate_series(1, $2::int) n",
+            (kOld + kRecent) / kRecent, kOld + kRecent);
+}
+
+std::string
+count(Db &db, const std::string &table, const std::string &where)
+{
+    return db.value("select count(*) from outbox." + table + " where " + where);
+}
+
+bool
+becomes(Db &db, const std::string &query, const std::string &expected)
+{
+    return wait_until(kLimit, [&] { return db.value(query) == expected; });
+}
+
+const char *const kOldEvents = "select count(*) from outbox.processed_events "
+                               "where processed_at < now() - interval '7 days'";
+const char *const kOldKeys =
+    "select count(*) from outbox.idempotency_keys where expires_at < now()";
+
+void
+expect_only_old_ones_go(const Settings &settings)
+{
+    OwnCluster server(settings);
+    TestDatabase database(server);
+    Db db = database.connect();
+    add_old_and_recent(db);
+    const std::string old_events = db.value(kOldEvents);
+    const std::string old_keys = db.value(kOldKeys);
+    EXPECT_GT(std::stoi(old_events), kOld - kRecent);
+
+    EXPECT_TRUE(becomes(db, kOldEvents, "0"));
+    EXPECT_TRUE(becomes(db, kOldKeys, "0"));
+    const std::string recent = std::to_string(kOld + kRecent - std::stoi(old_events));
+    EXPECT_EQ(count(db, "processed_events", "true"), recent);
+    EXPECT_EQ(count(db, "idempotency_keys", "true"), recent);
+    EXPECT_EQ(db.value("select removed_total from outbox.expiry "
+                       "where table_name = 'processed_events' and last_removed_at is not null"),
+              old_events);
+    EXPECT_EQ(db.value("select removed_total from outbox.expiry "
+                       "where table_name = 'idempotency_keys' and last_removed_at is not null"),
+              old_keys);
+    EXPECT_FALSE(server.log_contains("processed_retention is shorter"));
+}
+
+} // namespace
+
+TEST(Expiry, ExpiredEventsAndKeysGoAndOthersStay)
+{
+    expect_only_old_ones_go({});
+}
+
+TEST(Expiry, ExpiredEventsAndKeysGoWhileKafkaIsAwayAndWhileThereIsNone)
+{
+    // Nobody listens on port 1.
+    expect_only_old_ones_go({{"outbox.bootstrap_servers", "127.0.0.1:1"}});
+    expect_only_old_ones_go({{"outbox.bootstrap_servers", ""}});
+}
+
+TEST(Expiry, AnEventThatComesAgainAfterTheRetentionActsAgainAndTheLogWarnsOfThat)
+{
+    OwnCluster server(Settings{{"outbox.processed_retention", "1s"}});
+    TestDatabase database(server);
+    Db db = database.connect();
+    const std::string mark =
+        "select outbox.mark_processed('00000000-0000-4000-8000-000000000001', 'billing')";
+    EXPECT_EQ(db.value(mark), "t");
+    EXPECT_EQ(db.value(mark), "f");
+    EXPECT_TRUE(becomes(db, "select count(*) from outbox.processed_events", "0"));
+    EXPECT_EQ(db.value(mark), "t");
+    EXPECT_TRUE(server.log_contains("outbox.processed_retention is shorter than a day"));
+}
+
+TEST(Expiry, WithARetentionOfZeroProcessedEventsStayForEver)
+{
+    OwnCluster server(Settings{{"outbox.processed_retention", "0"}});
+    TestDatabase database(server);
+    Db db = database.connect();
+    add_old_and_recent(db);
+    EXPECT_TRUE(becomes(db, kOldKeys, "0")); // the relay has come by
+    EXPECT_EQ(count(db, "processed_events", "true"), std::to_string(kOld + kRecent));
+    // It is taken up without a restart.
+    server.configure("outbox.processed_retention", "7d");
+    server.reload();
+    EXPECT_TRUE(becomes(db, kOldEvents, "0"));
+}
+
+TEST(Expiry, RowsAndTablesThatSomebodyHoldsAreLeftAndTheRelayGoesOn)
+{
+    OwnCluster server;
+    TestDatabase database(server);
+    kafka().create_topic(database.topic());
+    Db db = database.connect();
+    Db holder = database.connect();
+    holder.exec("begin");
+    holder.exec("lock table outbox.processed_events in access exclusive mode");
+    holder.exec("insert into outbox.processed_events values "
+                "('billing', gen_random_uuid(), now() - interval '8 days')");
+    const std::string insert =
+        "insert into outbox.idempotency_keys "
+        "(scope, key, request_hash, owner, started_at, expires_at) "
+        "values ('shop', $1, sha256('x'), gen_random_uuid(), now(), now() + $2::interval)";
+    db.exec(insert, "held", "1 s");
+    holder.exec("select from outbox.idempotency_keys where key = 'held' for update");
+    EXPECT_TRUE(becomes(db, kOldKeys, "1"));
+    // Gone as soon as the relay has passed both.
+    db.exec(insert, "free", "-1 s");
+    EXPECT_TRUE(becomes(db, "select string_agg(key, ',') from outbox.idempotency_keys", "held"));
+
+    const std::string id = db.value("select outbox.emit($1, 'key', 'e', '{}')", database.type());
+    EXPECT_EQ(db.value("select outbox.wait_published($1, '30 s')", id), "t");
+    EXPECT_EQ(count(db, "idempotency_keys", "true"), "1");
+    const std::string relay = std::to_string(database.relay_pid());
+
+    holder.exec("commit");
+    EXPECT_TRUE(becomes(db, "select count(*) from outbox.idempotency_keys", "0"));
+    EXPECT_TRUE(becomes(db, kOldEvents, "0"));
+    EXPECT_EQ(relay, std::to_string(database.relay_pid()));
+}
+
+TEST(Idempotency, EventsOffsetsAndKeysAreWhatTheyWereAfterADumpAndARestore)
+{
+    OwnCluster server;
+    TestDatabase database(server);
+    Db db = database.connect();
+    const std::string hash = "outbox.request_hash('POST', '/orders', 'x')";
+    const std::string begin = "select outcome from outbox.idempotency_begin('shop', $1, " + hash +
+                              ", mode => 'two_phase')";
+    db.exec("select outbox.mark_processed('00000000-0000-4000-8000-000000000001', 'billing')");
+    db.exec("select outbox.record_offset('billing', 'orders', 3, 42)");
+    const std::string owner =
+        db.value("select owner from outbox.idempotency_begin('shop', 'done', " + hash + ")");
+    db.exec("select outbox.idempotency_complete('shop', 'done', $1, 201, 'made', 'text/plain', "
+            "'{\"Location\": \"/orders/7\"}')",
+            owner);
+    EXPECT_EQ(db.value(begin, "at work"), "started");
+
+    for (const bool plain : {true, false})
+    {
+        const std::string file = run_dir() / unique_name("dump.");
+        run_or_throw(
+            Command({PgCluster::program("pg_dump"), plain ? "--format=plain" : "--format=custom",
+                     "--file=" + file, "--dbname=" + server.conninfo(database.name())}));
+        OwnCluster fresh;
+        Db(fresh, "postgres").exec("create database restored");
+        const std::string into = "--dbname=" + fresh.conninfo("restored");
+        run_or_throw(
+            plain ? Command({PgCluster::program("psql"), "--no-psqlrc", "--quiet",
+                             "--set=ON_ERROR_STOP=1", "--file=" + file, into})
+                  : Command({PgCluster::program("pg_restore"), "--exit-on-error", into, file}));
+        Db restored(fresh, "restored");
+        EXPECT_EQ(restored.value("select outbox.mark_processed("
+                                 "'00000000-0000-4000-8000-000000000001', 'billing')"),
+                  "f");
+        EXPECT_EQ(restored.value("select next_offset from outbox.stored_offsets('billing')"), "42");
+        EXPECT_EQ(restored.value("select outcome || status || convert_from(response, 'UTF8') || "
+                                 "content_type || headers from outbox.idempotency_begin("
+                                 "'shop', 'done', " +
+                                 hash + ")"),
+                  "replay201madetext/plain{\"Location\": \"/orders/7\"}");
+        EXPECT_EQ(restored.value(begin, "at work"), "in_progress");
+        EXPECT_EQ(restored.value("select count(*) from outbox.expiry"), "2");
+    }
+}
