@@ -12,8 +12,8 @@ namespace outbox::v0::detail
 
 using Milliseconds = std::chrono::milliseconds;
 
-// Exponential, with "equal jitter": the pause after the n-th failure (from 1) is between half of and
-// the whole of initial * 2^(n-1), at most `longest`. `random` may be any number.
+// Exponential, with "equal jitter": the pause after the n-th failure (from 1) is between half of
+// and the whole of initial * 2^(n-1), at most `longest`. `random` may be any number.
 inline Milliseconds
 backoff(Milliseconds initial, Milliseconds longest, int failures, std::uint64_t random)
 {

@@ -104,8 +104,7 @@ class Consumer::Impl
 {
 public:
     Impl(ConsumerOptions options, Handler handler)
-        : options_(checked(options, handler)), handler_(std::move(handler)),
-          log_(options_.log)
+        : options_(checked(options, handler)), handler_(std::move(handler)), log_(options_.log)
     {
         if (!options_.store || options_.store->transactional())
             database_ = std::make_unique<Database>(options_.conninfo,
@@ -139,7 +138,8 @@ private:
     std::unique_ptr<Processor> processor_;
 };
 
-// Where the partitions that were given to us go on is asked of the database, for as long as it takes.
+// Where the partitions that were given to us go on is asked of the database, for as long as it
+// takes.
 void
 Consumer::Impl::find_offsets(GroupMember &group)
 {
@@ -166,8 +166,8 @@ Consumer::Impl::turn(GroupMember &group)
     group.serve();
     processor_->drop_what_was_given_up();
     group.commit_if_due();
-    const auto left = std::chrono::duration_cast<Milliseconds>(processor_->due() -
-                                                               Processor::Clock::now());
+    const auto left =
+        std::chrono::duration_cast<Milliseconds>(processor_->due() - Processor::Clock::now());
     if (left > Milliseconds(0))
     {
         group.wait(false, std::min(left + Milliseconds(1), kIdleWait), stop_);

@@ -37,8 +37,12 @@ check_conninfo(const std::string &conninfo)
 Database::Database(const std::string &conninfo, const std::string &application,
                    const StopFlag &stop)
     // The caller's own settings come last and win.
-    : keywords_{"client_encoding",  "keepalives_idle",           "keepalives_interval",
-                "keepalives_count", "tcp_user_timeout",          "fallback_application_name",
+    : keywords_{"client_encoding",
+                "keepalives_idle",
+                "keepalives_interval",
+                "keepalives_count",
+                "tcp_user_timeout",
+                "fallback_application_name",
                 "dbname"},
       values_{"UTF8", "10", "5", "3", "30000", application, conninfo}, stop_(stop),
       connection_(nullptr, &PQfinish)

@@ -14,9 +14,9 @@ namespace
 {
 
 constexpr std::size_t kMaxErrorBytes = 2000;
-constexpr const char *kOwnHeaders[] = {"dlq_error",        "dlq_attempts",
-                                       "dlq_consumer",     "dlq_source_topic",
-                                       "dlq_source_partition", "dlq_source_offset"};
+constexpr const char *kOwnHeaders[] = {
+    "dlq_error",        "dlq_attempts",         "dlq_consumer",
+    "dlq_source_topic", "dlq_source_partition", "dlq_source_offset"};
 
 bool
 is_own(const Header &header)
@@ -72,8 +72,8 @@ DeadLetters::connect()
     if (client_ && rd_kafka_fatal_error(client_.get(), nullptr, 0) == RD_KAFKA_RESP_ERR_NO_ERROR)
         return;
     client_.reset();
-    KafkaConfig config = make_dead_letter_config(
-        bootstrap_servers_, static_cast<int>(timeout_.count()), properties_);
+    KafkaConfig config = make_dead_letter_config(bootstrap_servers_,
+                                                 static_cast<int>(timeout_.count()), properties_);
     rd_kafka_conf_set_opaque(config.get(), this);
     rd_kafka_conf_set_dr_msg_cb(config.get(), &on_report);
     rd_kafka_conf_set_log_cb(config.get(), &on_log);
@@ -104,7 +104,8 @@ DeadLetters::produce(const std::string &topic, const Record &record,
     }
     const auto bytes = [](const std::optional<std::string> &text)
     { return text ? const_cast<char *>(text->data()) : nullptr; };
-    const auto size = [](const std::optional<std::string> &text) { return text ? text->size() : 0; };
+    const auto size = [](const std::optional<std::string> &text)
+    { return text ? text->size() : 0; };
     report_ = Report();
     ++number_;
     const rd_kafka_resp_err_t result = rd_kafka_producev(

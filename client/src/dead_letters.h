@@ -24,8 +24,8 @@ struct DeadLetter
 };
 
 // The record's own headers, and after them those that tell why it is a dead letter: dlq_error,
-// dlq_attempts, dlq_consumer, dlq_source_topic, dlq_source_partition, dlq_source_offset. If it was a
-// dead letter before, those of that time are left out.
+// dlq_attempts, dlq_consumer, dlq_source_topic, dlq_source_partition, dlq_source_offset. If it was
+// a dead letter before, those of that time are left out.
 std::vector<Header> dead_letter_headers(const Record &record, const DeadLetter &letter);
 
 class DeadLetters
@@ -35,9 +35,9 @@ public:
                 Milliseconds timeout, const Log &log);
 
     // Writes a record, with its key and value, to the topic of dead letters, and waits until all
-    // replicas in sync have it. `go_on` is called every few milliseconds meanwhile; when it says no,
-    // the wait is given up and false returned: the letter may or may not be written then. Throws
-    // DeadLetterError when Kafka refuses it or the time is over.
+    // replicas in sync have it. `go_on` is called every few milliseconds meanwhile; when it says
+    // no, the wait is given up and false returned: the letter may or may not be written then.
+    // Throws DeadLetterError when Kafka refuses it or the time is over.
     bool write(const Record &record, const DeadLetter &letter, const std::function<bool()> &go_on);
 
 private:

@@ -34,9 +34,8 @@ constexpr const char *kEmitBytes = "select outbox.emit_bytes($1, $2, $3, $4, $5,
     "outbox.emit_bytes(e.type, e.id, e.event, e.bytes, e.headers, e.key, e.event_id, e.version)"
 constexpr const char *kEmitRows = "select " OUTBOX_EMIT_ROW " " OUTBOX_EVENT_COLUMNS;
 constexpr const char *kEmitBytesRows = "select " OUTBOX_EMIT_BYTES_ROW " " OUTBOX_EVENT_COLUMNS;
-constexpr const char *kEmitMixedRows =
-    "select case when e.bytes is null then " OUTBOX_EMIT_ROW " else " OUTBOX_EMIT_BYTES_ROW
-    " end " OUTBOX_EVENT_COLUMNS;
+constexpr const char *kEmitMixedRows = "select case when e.bytes is null then " OUTBOX_EMIT_ROW
+                                       " else " OUTBOX_EMIT_BYTES_ROW " end " OUTBOX_EVENT_COLUMNS;
 
 void
 check(const Event &event)
@@ -121,9 +120,7 @@ public:
         std::vector<Param> params;
         for (ArrayLiteral &column : columns_)
             params.emplace_back(column.finish());
-        const char *sql = !has_bytes_    ? kEmitRows
-                          : !has_others_ ? kEmitBytesRows
-                                         : kEmitMixedRows;
+        const char *sql = !has_bytes_ ? kEmitRows : !has_others_ ? kEmitBytesRows : kEmitMixedRows;
         const detail::Result result = detail::exec(connection, sql, params);
         for (int row = 0; row < result.rows(); ++row)
             ids.push_back(result.text(row, 0));

@@ -19,7 +19,7 @@ namespace
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kMaxServed = 1000;                    // events of one serve()
+constexpr int kMaxServed = 1000;                      // events of one serve()
 constexpr auto kRevocationLimit = Milliseconds(5000); // for the last commit of partitions given up
 
 int
@@ -125,7 +125,8 @@ GroupMember::report(const rd_kafka_message_t &message)
 {
     const std::string topic =
         message.rkt == nullptr ? "" : std::string(" of ") + rd_kafka_topic_name(message.rkt);
-    const std::string text = std::string("Kafka") + topic + ": " + rd_kafka_message_errstr(&message);
+    const std::string text =
+        std::string("Kafka") + topic + ": " + rd_kafka_message_errstr(&message);
     switch (message.err)
     {
     case RD_KAFKA_RESP_ERR_NO_ERROR:
@@ -202,9 +203,8 @@ GroupMember::take_over(const rd_kafka_topic_partition_list_t *partitions)
         Part &owned = owned_[{part.topic, part.partition}];
         owned = Part();
         owned.assignment = assignments_;
-        const Queue queue(
-            rd_kafka_queue_get_partition(client_.get(), part.topic, part.partition),
-            &rd_kafka_queue_destroy);
+        const Queue queue(rd_kafka_queue_get_partition(client_.get(), part.topic, part.partition),
+                          &rd_kafka_queue_destroy);
         if (!queue)
             throw KafkaError("no queue for a partition of " + std::string(part.topic), "_STATE");
         rd_kafka_queue_forward(queue.get(), records_.get());

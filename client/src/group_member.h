@@ -44,9 +44,9 @@ struct Held
 
 using Offsets = std::map<TopicPartition, std::int64_t>;
 
-// All of it happens in the caller's thread: rebalances only within serve() and close(). Records wait
-// in a queue apart from the group's, so that serve() can be called as often as one likes, which is
-// what keeps the membership, without taking records that nobody wants yet.
+// All of it happens in the caller's thread: rebalances only within serve() and close(). Records
+// wait in a queue apart from the group's, so that serve() can be called as often as one likes,
+// which is what keeps the membership, without taking records that nobody wants yet.
 class GroupMember
 {
 public:

@@ -64,8 +64,8 @@ objection(const std::string &name, const std::string &value)
         return "would commit offsets of records that are not processed yet";
     if (name == "isolation.level" && value != "read_committed")
         return "would show records of transactions that were aborted";
-    if (one_of(name, {"auto.offset.reset"}) && !one_of(value, {"earliest", "smallest", "beginning",
-                                                               "error"}))
+    if (one_of(name, {"auto.offset.reset"}) &&
+        !one_of(value, {"earliest", "smallest", "beginning", "error"}))
         return "would skip what a partition holds when it has no valid offset";
     if (one_of(name, {"acks", "request.required.acks"}) && !one_of(value, {"all", "-1"}))
         return "could lose dead letters";
@@ -129,8 +129,8 @@ make_config(const std::string &bootstrap_servers, const KafkaProperties &own,
 } // namespace
 
 KafkaConfig
-make_member_config(const std::string &bootstrap_servers, const std::string &group,
-                   bool own_offsets, const KafkaProperties &properties)
+make_member_config(const std::string &bootstrap_servers, const std::string &group, bool own_offsets,
+                   const KafkaProperties &properties)
 {
     const auto reset = properties.find("auto.offset.reset");
     if (own_offsets && reset != properties.end() && reset->second != "error")

@@ -18,8 +18,7 @@ write_to_stderr(LogLevel level, const std::string &line)
 
 } // namespace
 
-Log::Log(Function function)
-    : function_(function ? std::move(function) : Function(&write_to_stderr))
+Log::Log(Function function) : function_(function ? std::move(function) : Function(&write_to_stderr))
 {
 }
 

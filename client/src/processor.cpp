@@ -71,8 +71,8 @@ Processor::drop_what_was_given_up()
 void
 Processor::pause(int failures)
 {
-    due_ = Clock::now() +
-           backoff(options_.backoff_initial, options_.backoff_max, failures, random_());
+    due_ =
+        Clock::now() + backoff(options_.backoff_initial, options_.backoff_max, failures, random_());
 }
 
 void
@@ -225,10 +225,10 @@ Processor::store_offset(const TopicPartition &place, std::int64_t next_offset)
 {
     if (options_.offsets != OffsetPolicy::postgres)
         return true;
-    const Result result = database_->exec(
-        "select outbox.record_offset($1, $2, $3, $4)",
-        {options_.consumer, place.topic, std::to_string(place.partition),
-         std::to_string(next_offset)});
+    const Result result =
+        database_->exec("select outbox.record_offset($1, $2, $3, $4)",
+                        {options_.consumer, place.topic, std::to_string(place.partition),
+                         std::to_string(next_offset)});
     return result.text(0, 0) == "t";
 }
 
@@ -340,8 +340,8 @@ Processor::write_dead_letter(const std::string &why, int attempts)
     };
     if (!dead_letters_.write(held.record, {why, attempts, options_.consumer}, go_on))
         return; // it stays in hand, unless its partition is gone
-    log_.error("dead letter after " + std::to_string(attempts) + " attempts: " +
-               name_of(held.record) + ": " + why);
+    log_.error("dead letter after " + std::to_string(attempts) +
+               " attempts: " + name_of(held.record) + ": " + why);
     if (options_.offsets == OffsetPolicy::postgres)
     {
         stage_ = Stage::offset;
@@ -404,9 +404,9 @@ Offsets
 Processor::stored_offsets()
 {
     (void) database_->connection();
-    const Result result = database_->exec(
-        "select topic, kafka_partition, next_offset from outbox.stored_offsets($1)",
-        {options_.consumer});
+    const Result result =
+        database_->exec("select topic, kafka_partition, next_offset from outbox.stored_offsets($1)",
+                        {options_.consumer});
     Offsets offsets;
     for (int row = 0; row < result.rows(); ++row)
         offsets[{result.text(row, 0), std::stoi(result.text(row, 1))}] =

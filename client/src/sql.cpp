@@ -95,9 +95,8 @@ exec(PGconn *connection, const char *sql, const std::vector<Param> &params)
     require_usable(connection);
     const ParamArrays arrays(params);
     return checked(connection,
-                   Result(PQexecParams(connection, sql, arrays.count, nullptr,
-                                       arrays.values.data(), arrays.lengths.data(),
-                                       arrays.formats.data(), 0)));
+                   Result(PQexecParams(connection, sql, arrays.count, nullptr, arrays.values.data(),
+                                       arrays.lengths.data(), arrays.formats.data(), 0)));
 }
 
 } // namespace outbox::v0::detail

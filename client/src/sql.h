@@ -19,14 +19,8 @@ public:
     explicit Result(PGresult *result = nullptr) : result_(result, &PQclear) {}
 
     int rows() const { return PQntuples(result_.get()); }
-    bool is_null(int row, int column) const
-    {
-        return PQgetisnull(result_.get(), row, column) != 0;
-    }
-    std::string text(int row, int column) const
-    {
-        return PQgetvalue(result_.get(), row, column);
-    }
+    bool is_null(int row, int column) const { return PQgetisnull(result_.get(), row, column) != 0; }
+    std::string text(int row, int column) const { return PQgetvalue(result_.get(), row, column); }
     // A column of bytea, which text format shows in hex.
     std::string bytes(int row, int column) const;
     PGresult *get() const { return result_.get(); }
@@ -39,9 +33,10 @@ private:
 struct Param
 {
     Param(std::nullopt_t) : null(true) {} // NOLINT: parameters are written as what they are
-    Param(std::string text) : value(std::move(text)) {}        // NOLINT
-    Param(const char *text) : value(text) {}                   // NOLINT
-    Param(const std::optional<std::string> &text) : null(!text), value(text.value_or("")) {} // NOLINT
+    Param(std::string text) : value(std::move(text)) {} // NOLINT
+    Param(const char *text) : value(text) {}            // NOLINT
+    Param(const std::optional<std::string> &text)
+        : null(!text), value(text.value_or("")) {} // NOLINT
 
     static Param bytes(std::string data)
     {

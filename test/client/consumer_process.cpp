@@ -28,13 +28,14 @@ make_effect(PGconn *transaction, const outbox::Record &record)
 {
     const std::array<const char *, 3> values = {record.event_id.c_str(), record.key->c_str(),
                                                 record.value->c_str()};
-    PGresult *result = PQexecParams(
-        transaction,
-        "with effect as (insert into effects values ($1::uuid, $2, ($3::jsonb ->> 'amount')::bigint)"
-        " returning key, amount)"
-        " insert into totals as t select key, amount from effect"
-        " on conflict (key) do update set amount = t.amount + excluded.amount",
-        3, nullptr, values.data(), nullptr, nullptr, 0);
+    PGresult *result =
+        PQexecParams(transaction,
+                     "with effect as (insert into effects values ($1::uuid, $2, ($3::jsonb ->> "
+                     "'amount')::bigint)"
+                     " returning key, amount)"
+                     " insert into totals as t select key, amount from effect"
+                     " on conflict (key) do update set amount = t.amount + excluded.amount",
+                     3, nullptr, values.data(), nullptr, nullptr, 0);
     const std::string message =
         PQresultStatus(result) == PGRES_COMMAND_OK ? "" : PQresultErrorMessage(result);
     const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);

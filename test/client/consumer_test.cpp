@@ -111,9 +111,10 @@ TEST(Consumer, OffsetsInPostgresDecideWhereItGoesOnWhateverKafkaHasCommitted)
     EXPECT_TRUE(wait_until(kSoon,
                            [&]
                            {
-                               return scene.db.value("select next_offset from outbox.stored_offsets($1)"
-                                                     " where kafka_partition = 0",
-                                                     options.consumer) == "40";
+                               return scene.db.value(
+                                          "select next_offset from outbox.stored_offsets($1)"
+                                          " where kafka_partition = 0",
+                                          options.consumer) == "40";
                            }));
     consumer.finish();
     EXPECT_EQ(scene.effects(), 20);

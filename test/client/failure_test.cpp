@@ -175,8 +175,7 @@ TEST(Failure, AHandlerThatMistreatsItsTransactionHasFailed)
         scene.writer.write(scene.topic, "k", "{}", event_id(1));
         outbox::ConsumerOptions options = scene.options();
         options.max_attempts = 2;
-        RunningConsumer consumer(options,
-                                 [&](PGconn *transaction, const outbox::Record &)
+        RunningConsumer consumer(options, [&](PGconn *transaction, const outbox::Record &)
                                  { PQclear(PQexec(transaction, one.sql)); });
         EXPECT_TRUE(scene.drained(options.consumer));
         consumer.finish();
@@ -189,13 +188,13 @@ TEST(Failure, AHandlerThatMistreatsItsTransactionHasFailed)
 TEST(Failure, WhatACommitRefusesCountsAsAFailureOfItsRecord)
 {
     Scene scene;
-    scene.db.exec("create table parents (id int primary key);"
-                  "create table children (id int references parents deferrable initially deferred)");
+    scene.db.exec(
+        "create table parents (id int primary key);"
+        "create table children (id int references parents deferrable initially deferred)");
     scene.writer.write(scene.topic, "k", "{}", event_id(1));
     outbox::ConsumerOptions options = scene.options();
     options.max_attempts = 2;
-    RunningConsumer consumer(options,
-                             [&](PGconn *transaction, const outbox::Record &)
+    RunningConsumer consumer(options, [&](PGconn *transaction, const outbox::Record &)
                              { run_sql(transaction, "insert into children values (1)"); });
     EXPECT_TRUE(scene.drained(options.consumer));
     consumer.finish();
@@ -222,8 +221,8 @@ TEST(Failure, ASlowHandlerLosesItsPartitionsButNoEffectAndNoneIsMadeTwice)
     RunningConsumer first(options, handler);
     RunningConsumer second(options, handler);
     EXPECT_TRUE(scene.drained(options.consumer));
-    EXPECT_TRUE(wait_until(kSoon, [&]
-                           { return first.logged("MAX_POLL") || second.logged("MAX_POLL"); }));
+    EXPECT_TRUE(
+        wait_until(kSoon, [&] { return first.logged("MAX_POLL") || second.logged("MAX_POLL"); }));
     first.finish();
     second.finish();
     EXPECT_EQ(scene.effects(), 8);

@@ -20,8 +20,8 @@ unsigned
 choose_seed()
 {
     const char *given = std::getenv("OUTBOX_TEST_SEED");
-    const unsigned seed = given != nullptr ? static_cast<unsigned>(std::stoul(given))
-                                           : std::random_device()();
+    const unsigned seed =
+        given != nullptr ? static_cast<unsigned>(std::stoul(given)) : std::random_device()();
     std::printf("OUTBOX_TEST_SEED=%u\n", seed);
     return seed;
 }
@@ -80,7 +80,8 @@ private:
                                 record.header("id").value());
             });
         while (!stopping_ && seen.size() < events)
-            reader.read_until(Milliseconds(200), [&](const auto &) { return seen.size() >= events; });
+            reader.read_until(Milliseconds(200),
+                              [&](const auto &) { return seen.size() >= events; });
         writer.flush();
         finished_ = true;
     }
@@ -125,11 +126,14 @@ expect_exact_sum(const Run &run)
     emit_events(options.conninfo, database.type(), run.events);
     const Repeater repeater(database.topic(), static_cast<size_t>(run.events));
     int kills = 0;
-    const auto some_time = [&]
-    { std::this_thread::sleep_for(Milliseconds(std::uniform_int_distribution(200, 1200)(random))); };
+    const auto some_time = [&] {
+        std::this_thread::sleep_for(Milliseconds(std::uniform_int_distribution(200, 1200)(random)));
+    };
     for (; kills < run.kills; ++kills)
     {
         some_time();
+        std::printf("kill %d with %s effects\n", kills + 1,
+                    database.connect().value("select count(*) from effects").c_str());
         const int victim = std::uniform_int_distribution(0, 3)(random);
         if (victim == 3)
             database.kill_relay(); // the server restarts all its processes then
@@ -142,15 +146,13 @@ expect_exact_sum(const Run &run)
 
     Db db = database.connect();
     const std::string want = std::to_string(run.events);
-    EXPECT_TRUE(wait_until(std::chrono::seconds(60),
-                           [&] { return std::stoi(db.value("select count(*) from effects")) >= run.events; }));
+    EXPECT_TRUE(
+        wait_until(std::chrono::seconds(60), [&]
+                   { return std::stoi(db.value("select count(*) from effects")) >= run.events; }));
     EXPECT_TRUE(wait_until(std::chrono::seconds(30), [&] { return repeater.finished(); }));
-    EXPECT_TRUE(wait_until(std::chrono::seconds(30),
-                           [&]
-                           {
-                               return group_lag(kafka().bootstrap(), options.group,
-                                                options.topic) == 0;
-                           }));
+    EXPECT_TRUE(
+        wait_until(std::chrono::seconds(30), [&]
+                   { return group_lag(kafka().bootstrap(), options.group, options.topic) == 0; }));
     for (auto &consumer : consumers)
         EXPECT_TRUE(consumer->stop(SIGTERM, std::chrono::seconds(15)));
 

@@ -81,7 +81,8 @@ TEST(Outage, PostgresCanBeAwayAtTheBeginningAndBeRestartedLater)
         server.restart();
         scene.db = scene.database.connect();
         for (int i = 0; i < 300; ++i)
-            scene.writer.send(scene.topic, std::to_string(i), "{}", event_id((round + 1) * 300 + i));
+            scene.writer.send(scene.topic, std::to_string(i), "{}",
+                              event_id((round + 1) * 300 + i));
         scene.writer.flush();
     }
     EXPECT_TRUE(scene.drained(options.consumer));

@@ -53,7 +53,8 @@ TEST(Rebalance, MembersThatComeAndGoUnderLoadMakeEachEffectOnce)
         for (int round = 0; round < kRounds; ++round)
         {
             for (int i = 0; i < kEvents; ++i)
-                scene.writer.send(scene.topic, std::to_string(i), "{}", event_id(round * kEvents + i));
+                scene.writer.send(scene.topic, std::to_string(i), "{}",
+                                  event_id(round * kEvents + i));
             scene.writer.flush();
             if (members.size() == 3)
                 members.erase(members.begin());

@@ -46,14 +46,15 @@ struct OUTBOX_API Record
 // Makes the effect of one event. `transaction` is a connection with an open transaction, in which
 // the event is already marked as processed; the handler neither ends that transaction nor lets an
 // error of SQL in it pass. With a store that is not transactional it is null. Returning means: the
-// effect is made. Any exception means: it is not; everything done in the transaction is rolled back.
+// effect is made. Any exception means: it is not; everything done in the transaction is rolled
+// back.
 using Handler = std::function<void(PGconn *transaction, const Record &record)>;
 
 enum class OffsetPolicy
 {
     kafka, // the group's offsets in Kafka say where to go on
-    // outbox.record_offset(), in the transaction of the effect; where there is none yet, the group's
-    // in Kafka, which are committed as well, for tools that show how far a group is.
+    // outbox.record_offset(), in the transaction of the effect; where there is none yet, the
+    // group's in Kafka, which are committed as well, for tools that show how far a group is.
     postgres
 };
 
@@ -142,7 +143,7 @@ public:
     void stop() noexcept;
 
 private:
-    class Impl;
+    class OUTBOX_LOCAL Impl;
     std::unique_ptr<Impl> impl_;
 };
 

@@ -3,8 +3,10 @@
 
 #if defined(__GNUC__)
 #define OUTBOX_API __attribute__((visibility("default")))
+#define OUTBOX_LOCAL __attribute__((visibility("hidden")))
 #else
 #define OUTBOX_API
+#define OUTBOX_LOCAL
 #endif
 
 namespace outbox
