@@ -14,7 +14,7 @@ using namespace detail;
 namespace
 {
 
-constexpr auto kIdleWait = Milliseconds(1000); // in case an event of librdkafka were missed
+constexpr auto kIdleWait = Milliseconds(3000); // in case an event of librdkafka were missed
 constexpr std::size_t kMaxBatch = 10000;
 constexpr int kMaxAttempts = 1000;
 constexpr auto kMaxTime = std::chrono::hours(1);
@@ -23,8 +23,10 @@ void
 require_time(const char *name, Milliseconds value, Milliseconds least)
 {
     if (value < least || value > kMaxTime)
-        throw UsageError(std::string(name) + " is not between " + std::to_string(least.count()) +
-                         " ms and an hour");
+        throw UsageError(std::string(name)
+                             .append(" is not between ")
+                             .append(std::to_string(least.count()))
+                             .append(" ms and an hour"));
 }
 
 void
@@ -41,7 +43,10 @@ check_topics(const ConsumerOptions &options)
         // It would feed on its own dead letters.
         for (const std::string &other : options.topics)
             if (topic == other + options.dead_letter_suffix)
-                throw UsageError("the dead letters of " + other + " would come back as " + topic);
+                throw UsageError(std::string("the dead letters of ")
+                                     .append(other)
+                                     .append(" would come back as ")
+                                     .append(topic));
     }
 }
 
@@ -103,7 +108,7 @@ Record::header(std::string_view name) const
 class Consumer::Impl
 {
 public:
-    Impl(ConsumerOptions options, Handler handler)
+    Impl(const ConsumerOptions &options, Handler handler)
         : options_(checked(options, handler)), handler_(std::move(handler)), log_(options_.log)
     {
         if (!options_.store || options_.store->transactional())
@@ -252,8 +257,8 @@ Consumer::Impl::run()
         std::rethrow_exception(failure);
 }
 
-Consumer::Consumer(ConsumerOptions options, Handler handler)
-    : impl_(std::make_unique<Impl>(std::move(options), std::move(handler)))
+Consumer::Consumer(const ConsumerOptions &options, Handler handler)
+    : impl_(std::make_unique<Impl>(options, std::move(handler)))
 {
 }
 

@@ -25,6 +25,12 @@ is_own(const Header &header)
                        [&](const char *name) { return header.name == name; });
 }
 
+void *
+to_opaque(std::uintptr_t number)
+{
+    return reinterpret_cast<void *>(number); // NOLINT(performance-no-int-to-ptr)
+}
+
 } // namespace
 
 std::vector<Header>
@@ -112,7 +118,7 @@ DeadLetters::produce(const std::string &topic, const Record &record,
         client_.get(), RD_KAFKA_VTYPE_TOPIC, topic.c_str(), RD_KAFKA_VTYPE_MSGFLAGS,
         RD_KAFKA_MSG_F_COPY, RD_KAFKA_VTYPE_KEY, bytes(record.key), size(record.key),
         RD_KAFKA_VTYPE_VALUE, bytes(record.value), size(record.value), RD_KAFKA_VTYPE_HEADERS,
-        list.get(), RD_KAFKA_VTYPE_OPAQUE, reinterpret_cast<void *>(number_), RD_KAFKA_VTYPE_END);
+        list.get(), RD_KAFKA_VTYPE_OPAQUE, to_opaque(number_), RD_KAFKA_VTYPE_END);
     if (result == RD_KAFKA_RESP_ERR_NO_ERROR)
         (void) list.release(); // the message owns them now
     return result;

@@ -52,6 +52,7 @@ PostgresStore::claim_many(PGconn * /*transaction*/, const std::string &consumer,
     const Result result =
         database_.exec("select outbox.mark_processed_many($1, $2)", {ids.finish(), consumer});
     std::vector<std::string> first;
+    first.reserve(static_cast<std::size_t>(result.rows()));
     for (int row = 0; row < result.rows(); ++row)
         first.push_back(result.text(row, 0));
     return first;

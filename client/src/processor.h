@@ -19,6 +19,9 @@
 namespace outbox::v0::detail
 {
 
+// Topic, partition, offset and event of a record, for log lines.
+std::string describe(const Record &record);
+
 // Takes records in the order of their partitions, and for the first of them goes through
 //
 //     effect ──────────────► (confirm) ──► done

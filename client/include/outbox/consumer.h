@@ -124,7 +124,7 @@ class OUTBOX_API Consumer
 {
 public:
     // Checks the options and throws UsageError; connects to nothing yet.
-    Consumer(ConsumerOptions options, Handler handler);
+    Consumer(const ConsumerOptions &options, Handler handler);
     ~Consumer();
     Consumer(const Consumer &) = delete;
     Consumer &operator=(const Consumer &) = delete;
