@@ -138,7 +138,11 @@ void
 step(ExpiringTable *table, TimestampTz expired, int round_s)
 {
     begin_transaction();
-    Relation relation = open_if_free(table->name);
+    // All locks before the first row is removed: DROP EXTENSION takes the same ones in its own
+    // order.
+    Relation counters =
+        OidIsValid(get_extension_oid("outbox", true)) ? open_if_free("expiry") : nullptr;
+    Relation relation = counters != nullptr ? open_if_free(table->name) : nullptr;
     if (relation != nullptr)
     {
         const int64 removed = remove_from_table(table, relation, expired, round_s);
@@ -146,6 +150,8 @@ step(ExpiringTable *table, TimestampTz expired, int round_s)
         if (removed > 0)
             count_removed(table->name, removed);
     }
+    if (counters != nullptr)
+        table_close(counters, NoLock);
     end_transaction();
 }
 

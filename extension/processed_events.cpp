@@ -86,9 +86,10 @@ open_target(Target *target, Datum consumer)
 
     Relation index = primary_key(target->result);
     InitDirtySnapshot(target->dirty);
-    ScanKeyInit(&target->keys[0], 1, BTEqualStrategyNumber, F_TEXTEQ, consumer);
-    ScanKeyInit(&target->keys[1], 2, BTEqualStrategyNumber, F_UUID_EQ, static_cast<Datum>(0));
-    target->keys[0].sk_collation = index->rd_indcollation[0];
+    // The order of the primary key's columns: ids are quick to tell apart.
+    ScanKeyInit(&target->keys[0], 1, BTEqualStrategyNumber, F_UUID_EQ, static_cast<Datum>(0));
+    ScanKeyInit(&target->keys[1], 2, BTEqualStrategyNumber, F_TEXTEQ, consumer);
+    target->keys[1].sk_collation = index->rd_indcollation[1];
     target->scan = begin_index_scan(target->relation, index, &target->dirty, 2);
 }
 
@@ -107,7 +108,7 @@ close_target(Target *target)
 Presence
 look_for(Target *target, Datum id)
 {
-    target->keys[1].sk_argument = id;
+    target->keys[0].sk_argument = id;
     index_rescan(target->scan, target->keys, 2, nullptr, 0);
     if (!index_getnext_slot(target->scan, ForwardScanDirection, target->found))
         return Presence::absent;

@@ -4,7 +4,7 @@ create table outbox.processed_events (
   consumer text collate "C" not null,
   event_id uuid not null,
   processed_at timestamptz not null default pg_catalog.now(),
-  constraint processed_events_pkey primary key (consumer, event_id)
+  constraint processed_events_pkey primary key (event_id, consumer)
 );
 comment on table outbox.processed_events is
   'Events that consumers of this database have processed, for outbox.processed_retention; written by outbox.mark_processed().';

@@ -1,6 +1,14 @@
 // What keeps effects from happening twice: it stays as long as it must, over dumps too, and then
 // goes without being in anybody's way.
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <random>
+#include <thread>
+
 #include "servers.h"
+#include "workload.h"
 
 using namespace outbox::test;
 
@@ -191,4 +199,121 @@ TEST(Idempotency, EventsOffsetsAndKeysAreWhatTheyWereAfterADumpAndARestore)
         EXPECT_EQ(restored.value(begin, "at work"), "in_progress");
         EXPECT_EQ(restored.value("select count(*) from outbox.expiry"), "2");
     }
+}
+
+namespace
+{
+
+// The events that a consumer was told are new, of transactions that committed.
+class Told
+{
+public:
+    void add(const std::vector<std::string> &ids)
+    {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        for (const std::string &id : ids)
+            times_[id]++;
+    }
+    size_t events() const { return times_.size(); }
+    int most() const
+    {
+        int most = 0;
+        for (const auto &[id, times] : times_)
+            most = std::max(most, times);
+        return most;
+    }
+
+private:
+    std::mutex mutex_;
+    std::map<std::string, int> times_;
+};
+
+constexpr int kPool = 400;
+constexpr int kTransactions = 150;
+
+std::string
+event_id(int n)
+{
+    std::string id = "00000000-0000-4000-8000-000000000000";
+    const std::string digits = std::to_string(n);
+    return id.replace(id.size() - digits.size(), digits.size(), digits);
+}
+
+// Marks random events, often the same as others do, one or many; one transaction in five rolls
+// back.
+void
+consume(const TestDatabase &database, const std::string &level, unsigned seed, Told &told,
+        std::atomic<int> &repeated)
+{
+    std::mt19937 random(seed);
+    const auto any = [&](int below)
+    { return static_cast<int>(random() % static_cast<unsigned>(below)); };
+    Db db = database.connect();
+    db.exec("set default_transaction_isolation = '" + level + "'");
+    for (int n = 0; n < kTransactions; ++n)
+    {
+        std::string ids = event_id(any(kPool));
+        const bool many = any(3) != 0;
+        for (int more = many ? any(200) : 0; more > 0; --more)
+            ids += "," + event_id(any(kPool));
+        try
+        {
+            db.exec("begin");
+            const Result marked =
+                many ? db.exec("select outbox.mark_processed_many($1, 'billing')", "{" + ids + "}")
+                     : db.exec("select $1::uuid where outbox.mark_processed($1, 'billing')", ids);
+            const bool commits = any(5) != 0;
+            db.exec(commits ? "commit" : "rollback");
+            std::vector<std::string> fresh;
+            for (int row = 0; commits && row < marked.rows(); ++row)
+                fresh.push_back(marked.text(row));
+            told.add(fresh);
+        }
+        catch (const SqlError &error)
+        {
+            // Deadlocks are not among what may happen.
+            ASSERT_EQ(error.sqlstate(), "40001") << error.what();
+            db.exec("rollback");
+            ++repeated;
+        }
+    }
+}
+
+void
+expect_each_event_told_once(const std::string &level)
+{
+    TestDatabase database(cluster());
+    Db db = database.connect();
+    const unsigned seed = choose_seed();
+    SCOPED_TRACE(level + ", seed " + std::to_string(seed));
+    for (int round = 0; round < 3; ++round)
+    {
+        db.exec("truncate outbox.processed_events");
+        Told told;
+        std::atomic<int> repeated{0};
+        std::vector<std::thread> consumers;
+        for (unsigned i = 0; i < 6; ++i)
+            consumers.emplace_back(
+                [&, i] {
+                    consume(database, level, seed + static_cast<unsigned>(round) * 100 + i, told,
+                            repeated);
+                });
+        for (std::thread &consumer : consumers)
+            consumer.join();
+        EXPECT_EQ(told.most(), 1);
+        EXPECT_EQ(std::to_string(told.events()),
+                  db.value("select count(distinct event_id) from outbox.processed_events"));
+        EXPECT_EQ(std::to_string(told.events()),
+                  db.value("select count(*) from outbox.processed_events"));
+        EXPECT_TRUE(level != "read committed" || repeated == 0) << repeated;
+    }
+}
+
+} // namespace
+
+TEST(Idempotency, ConcurrentConsumersAreToldOfEachEventOnceAndNeverDeadlock)
+{
+    expect_each_event_told_once("read committed");
+    expect_each_event_told_once("repeatable read");
+    expect_each_event_told_once("serializable");
 }
