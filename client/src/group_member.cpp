@@ -244,7 +244,6 @@ void
 GroupMember::close(Milliseconds limit)
 {
     const auto deadline = Clock::now() + limit;
-    commit_and_wait(limit);
     if (pending_)
     {
         pending_.reset();

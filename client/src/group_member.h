@@ -87,7 +87,8 @@ public:
     // time is over.
     void wait(bool records, Milliseconds limit, const StopFlag &stop);
 
-    // Commits what is done and leaves the group; gives up after `limit`.
+    // Leaves the group, which takes the partitions back and so commits what is done; gives up after
+    // `limit`.
     void close(Milliseconds limit);
 
 private:

@@ -73,6 +73,14 @@ Processor::pause_after(const std::string &what, const std::string &why)
     log_.warning(what + ": " + why);
 }
 
+PGconn *
+Processor::connection()
+{
+    if (database_->lost())
+        log_.info("connecting to PostgreSQL");
+    return database_->connection();
+}
+
 // Missing objects, missing rights: only a person can help, and it is not the record's fault.
 void
 Processor::end_if_misconfigured(const DatabaseError &error) const
@@ -96,9 +104,11 @@ Processor::step()
             step_first();
         return;
     }
-    catch (const DeadLetterError &)
+    catch (const KafkaError &error) // a dead letter, or the group
     {
-        throw;
+        if (!in_handler_)
+            throw;
+        failed(error.what());
     }
     catch (const DatabaseError &error)
     {
@@ -119,7 +129,10 @@ Processor::step()
     }
     catch (const StoreError &error)
     {
-        pause_after("the dedup store", std::string(error.what()) + " (" + error.code() + ")");
+        if (in_handler_)
+            failed(error.what());
+        else
+            pause_after("the dedup store", std::string(error.what()) + " (" + error.code() + ")");
     }
     catch (const std::exception &error)
     {

@@ -69,6 +69,7 @@ private:
         offset
     };
 
+    PGconn *connection();
     void step_batch();
     void step_first();
     void make_effect(const Held &held);

@@ -9,9 +9,9 @@ namespace outbox::v0::detail
 void
 Processor::make_effect(const Held &held)
 {
-    PGconn *connection = database_->connection();
+    PGconn *const transaction = connection();
     database_->begin();
-    if (store_.claim(connection, options_.consumer, held.record.event_id) == Claim::first)
+    if (store_.claim(transaction, options_.consumer, held.record.event_id) == Claim::first)
         call_handler(held);
     if (store_offset(held.place(), held.record.offset + 1))
         commit();
@@ -79,7 +79,7 @@ void
 Processor::store_offset_alone()
 {
     const Held &held = in_hand_.front();
-    (void) database_->connection();
+    (void) connection();
     database_->begin();
     (void) store_offset(held.place(), held.record.offset + 1); // at least as far is enough
     database_->commit();
@@ -165,10 +165,10 @@ Processor::claim_batch_and_handle()
         }
         ids.push_back(held.record.event_id);
     }
-    PGconn *connection = database_->connection();
+    PGconn *const transaction = connection();
     database_->begin();
     std::unordered_set<std::string> first;
-    for (std::string &id : store_.claim_many(connection, options_.consumer, ids))
+    for (std::string &id : store_.claim_many(transaction, options_.consumer, ids))
         first.insert(std::move(id));
     Offsets last;
     for (const Held &held : in_hand_)
@@ -191,7 +191,7 @@ Processor::claim_batch_and_handle()
 Offsets
 Processor::stored_offsets()
 {
-    (void) database_->connection();
+    (void) connection();
     const Result result =
         database_->exec("select topic, kafka_partition, next_offset from outbox.stored_offsets($1)",
                         {options_.consumer});

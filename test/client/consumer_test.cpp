@@ -106,7 +106,13 @@ TEST(Consumer, OffsetsInPostgresDecideWhereItGoesOnWhateverKafkaHasCommitted)
     scene.writer.flush();
     // Half of it has been processed, says the database; Kafka knows nothing of it.
     scene.db.exec("select outbox.record_offset($1, $2, 0, 20)", options.consumer, scene.topic);
-    RunningConsumer consumer(options, &insert_effect);
+    std::atomic<int> calls{0};
+    RunningConsumer consumer(options,
+                             [&](PGconn *transaction, const outbox::Record &record)
+                             {
+                                 ++calls;
+                                 insert_effect(transaction, record);
+                             });
     EXPECT_TRUE(scene.reaches(20));
     EXPECT_TRUE(wait_until(kSoon,
                            [&]
@@ -118,6 +124,7 @@ TEST(Consumer, OffsetsInPostgresDecideWhereItGoesOnWhateverKafkaHasCommitted)
                            }));
     consumer.finish();
     EXPECT_EQ(scene.effects(), 20);
+    EXPECT_EQ(calls, 20);
     EXPECT_EQ(scene.db.value("select min(event_id::text) from effects"), event_id(20));
 }
 
@@ -145,14 +152,18 @@ TEST(Consumer, OffsetsThatTheTopicDoesNotHaveAreAnErrorWhenTheyAreInPostgres)
 TEST(Consumer, StopFromASignalHandlerEndsItAtOnce)
 {
     Scene scene;
-    outbox::Consumer consumer(scene.options(), &insert_effect);
+    static std::atomic<bool> assigned{false};
+    outbox::ConsumerOptions options = scene.options();
+    options.log = [](outbox::LogLevel, const std::string &line)
+    { assigned = assigned || line.find("assigned") != std::string::npos; };
+    outbox::Consumer consumer(options, &insert_effect);
     static outbox::Consumer *the_consumer = nullptr;
     the_consumer = &consumer;
     static const auto handler = [](int) { the_consumer->stop(); };
     const auto before = std::signal(SIGUSR1, +handler);
     std::thread thread([&] { consumer.run(); });
-    // It is in its longest wait: with nothing to read.
-    std::this_thread::sleep_for(Milliseconds(500));
+    // From now on there is nothing to do, and its waits are long.
+    EXPECT_TRUE(wait_until(kSoon, [&] { return assigned.load(); }));
     const auto start = Clock::now();
     pthread_kill(thread.native_handle(), SIGUSR1);
     thread.join();
@@ -205,4 +216,33 @@ TEST(Consumer, StopDoesNotWaitForAConcurrentDuplicate)
     other.exec("rollback");
     EXPECT_EQ(scene.effects(), 0);
     EXPECT_EQ(group_lag(kafka().bootstrap(), options.consumer, scene.topic), 1);
+}
+
+TEST(Consumer, ItNeedsNoOtherRightsThanThoseOfTheManual)
+{
+    Scene scene;
+    const std::string role = scene.database.name() + "_books";
+    scene.db.exec(
+        "create role " + role + " login; grant usage on schema outbox to " + role +
+        "; grant execute on function outbox.mark_processed(uuid, text),"
+        " outbox.mark_processed_many(uuid[], text),"
+        " outbox.record_offset(text, text, int, bigint), outbox.stored_offsets(text) to " +
+        role + "; grant insert on effects to " + role);
+    for (int i = 0; i < 50; ++i)
+        scene.writer.send(scene.topic, "k", "{}", event_id(i), {}, 0);
+    scene.writer.flush();
+    outbox::ConsumerOptions options = scene.options();
+    options.conninfo += " user=" + role;
+    options.offsets = OffsetPolicy::postgres;
+    options.batch = 20;
+    {
+        RunningConsumer consumer(options, &insert_effect);
+        EXPECT_TRUE(scene.drained(options.consumer));
+        for (int i = 50; i < 60; ++i) // one by one
+            scene.writer.write(scene.topic, "k", "{}", event_id(i), {}, 0);
+        EXPECT_TRUE(scene.drained(options.consumer));
+        consumer.finish();
+    }
+    EXPECT_EQ(scene.effects(), 60);
+    scene.db.exec("drop owned by " + role + "; drop role " + role);
 }

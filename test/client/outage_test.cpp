@@ -127,7 +127,7 @@ TEST(Outage, StopReturnsSoonWhileKafkaIsAwayOrPostgresDoesNotAnswer)
     {
         to_postgres.set(TcpProxy::Mode::kBlackHole);
         RunningConsumer consumer(options, &insert_effect);
-        std::this_thread::sleep_for(Milliseconds(1500)); // it is connecting, and nobody answers
+        EXPECT_TRUE(wait_until(kSoon, [&] { return consumer.logged("connecting to PostgreSQL"); }));
         const auto start = Clock::now();
         consumer.finish();
         EXPECT_LT(since(start), Milliseconds(3000));
