@@ -68,3 +68,32 @@ TEST(Rebalance, MembersThatComeAndGoUnderLoadMakeEachEffectOnce)
         EXPECT_EQ(scene.events(), kRounds * kEvents) << one.strategy;
     }
 }
+
+// As after a pause so long that the group, and the marks, have gone on without it.
+TEST(Rebalance, EffectsOfAMemberThatWasOvertakenAreTakenBack)
+{
+    for (const size_t batch : {1, 10})
+    {
+        Scene scene;
+        for (int i = 0; i < 10; ++i)
+            scene.writer.send(scene.topic, "k", "{}", event_id(i), {}, 0);
+        scene.writer.flush();
+        outbox::ConsumerOptions options = scene.options();
+        options.offsets = outbox::OffsetPolicy::postgres;
+        options.batch = batch;
+        std::atomic<int> calls{0};
+        RunningConsumer consumer(options,
+                                 [&](PGconn *transaction, const outbox::Record &record)
+                                 {
+                                     insert_effect(transaction, record);
+                                     if (++calls == 1) // somebody else has done them all
+                                         scene.database.connect().exec(
+                                             "select outbox.record_offset($1, $2, 0, 10)",
+                                             options.consumer, scene.topic);
+                                 });
+        EXPECT_TRUE(scene.drained(options.consumer));
+        consumer.finish();
+        EXPECT_GE(calls, 10);
+        EXPECT_EQ(scene.effects(), 0);
+    }
+}
