@@ -232,7 +232,10 @@ Consumer::Impl::run()
     const bool own_offsets = options_.offsets == OffsetPolicy::postgres;
     GroupMember group(make_member_config(options_.bootstrap_servers, options_.consumer, own_offsets,
                                          options_.kafka_config),
-                      {options_.topics, own_offsets, options_.commit_interval}, log_);
+                      {options_.topics, own_offsets,
+                       wants_cooperative_rebalancing(options_.kafka_config),
+                       options_.commit_interval},
+                      log_);
     processor_->join(&group);
     std::exception_ptr failure;
     try

@@ -84,6 +84,14 @@ GroupMember::~GroupMember()
     commits_.reset();
     records_.reset();
     group_queue_.reset();
+    // Before 2.3.0 librdkafka aborts the process when such a client is destroyed before its first
+    // assignment (confluentinc/librdkafka#4381). It has left the group; the rest of it stays.
+    constexpr int kMended = 0x02030000;
+    if (client_ && options_.cooperative && assignments_ == 0 && rd_kafka_version() < kMended)
+    {
+        (void) client_.release();
+        log_.warning("a client is left behind, because librdkafka cannot destroy it");
+    }
     if (client_ && rd_kafka_consumer_closed(client_.get()) == 0)
         // close() was not called, or has given up: leave it to the group to notice.
         rd_kafka_destroy_flags(client_.release(), RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);

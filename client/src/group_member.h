@@ -54,6 +54,7 @@ public:
     {
         std::vector<std::string> topics;
         bool own_offsets = false; // where to begin is told by assign()
+        bool cooperative = false; // asked for, see wants_cooperative_rebalancing()
         Milliseconds commit_interval;
     };
 

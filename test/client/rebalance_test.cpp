@@ -97,3 +97,17 @@ TEST(Rebalance, EffectsOfAMemberThatWasOvertakenAreTakenBack)
         EXPECT_EQ(scene.effects(), 0);
     }
 }
+
+// librdkafka 2.0.2 would end the process at some of these moments.
+TEST(Rebalance, ACooperativeMemberCanBeStoppedBeforeItsFirstAssignment)
+{
+    Scene scene;
+    outbox::ConsumerOptions options = scene.options();
+    options.kafka_config["partition.assignment.strategy"] = "cooperative-sticky";
+    for (int i = 0; i < 12; ++i)
+    {
+        RunningConsumer consumer(options, &insert_effect);
+        std::this_thread::sleep_for(Milliseconds(5 * i)); // each another moment
+        consumer.finish();
+    }
+}
