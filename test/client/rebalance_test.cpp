@@ -104,10 +104,10 @@ TEST(Rebalance, ACooperativeMemberCanBeStoppedBeforeItsFirstAssignment)
     Scene scene;
     outbox::ConsumerOptions options = scene.options();
     options.kafka_config["partition.assignment.strategy"] = "cooperative-sticky";
-    for (int i = 0; i < 12; ++i)
+    for (int i = 0; i < 60; ++i)
     {
         RunningConsumer consumer(options, &insert_effect);
-        std::this_thread::sleep_for(Milliseconds(5 * i)); // each another moment
+        std::this_thread::sleep_for(Milliseconds(2 * i)); // each another moment
         consumer.finish();
     }
 }
