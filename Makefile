@@ -6,6 +6,7 @@
 #   make outboxctl      the command for operators; make install-outboxctl PREFIX=/usr/local
 #   make bench          figures beside their limits                   (COUNT=..., ROUNDS=...)
 #   make soak           random faults for as long as asked            (MINUTES=...)
+#   make client         the C++ client library, which needs no PGXS   (make install-client: PREFIX=, DESTDIR=)
 #   make lint format clean
 #
 # demo, check, bench and soak install the Debian packages that are missing; DEPS=skip leaves packages alone.
@@ -54,7 +55,7 @@ ISOLATION_OPTS = --inputdir=test --outputdir=. --load-extension=outbox
 
 # Goals that scripts and other makefiles do; the scripts find or install PostgreSQL themselves, and PGXS has a
 # "check" of its own.
-SCRIPT_GOALS = demo check check-fast bench soak format lint outboxctl install-outboxctl
+SCRIPT_GOALS = demo check check-fast bench soak format lint client install-client outboxctl install-outboxctl
 ifeq ($(filter-out $(SCRIPT_GOALS),$(or $(MAKECMDGOALS),all)),)
 
 demo:
@@ -71,6 +72,10 @@ format:
 	@scripts/lint format
 lint:
 	@scripts/lint
+client:
+	@$(MAKE) -C client all examples
+install-client:
+	@$(MAKE) -C client install
 .PHONY: $(SCRIPT_GOALS)
 
 else

@@ -108,6 +108,8 @@ RealKafka::format(size_t index, const std::map<std::string, std::string> &proper
         {"transaction.state.log.min.isr", "1"},
         {"transaction.state.log.num.partitions", "1"},
         {"group.initial.rebalance.delay.ms", "0"},
+        // Tests kill members of consumer groups, and do not want to wait long for the others.
+        {"group.min.session.timeout.ms", "1000"},
         // A node that was killed may come back only when its old session is over (9 s by default).
         {"broker.session.timeout.ms", "2500"},
         {"broker.heartbeat.interval.ms", "500"},

@@ -1,0 +1,114 @@
+// Requests that may come twice, such as an HTTP request with an Idempotency-Key, answered once.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include <libpq-fe.h>
+
+#include "export.h"
+
+namespace outbox
+{
+inline namespace v0
+{
+
+// The answer to a request, as it is stored and given again.
+struct Response
+{
+    int status = 200; // of HTTP
+    std::string body;
+    std::string content_type;
+    std::map<std::string, std::string> headers;
+};
+
+enum class RequestMode
+{
+    single_tx, // the key lives and dies with the transaction that does the work
+    two_phase  // for work outside of the database: the key is leased until it is completed
+};
+
+struct RequestOptions
+{
+    RequestMode mode = RequestMode::single_tx;
+    std::chrono::milliseconds ttl = std::chrono::hours(24);    // for how long the answer is kept
+    std::chrono::milliseconds lease = std::chrono::minutes(1); // of two_phase
+};
+
+// What outbox.request_hash() makes of a request: 32 bytes. Throws as IdempotentRequest does.
+OUTBOX_API std::string request_hash(PGconn *connection, std::string_view method,
+                                    std::string_view path, std::string_view body);
+
+// Asks, in its constructor, whether the work of a request is to be done, and holds its key while it
+// is. If it is destroyed before complete(), because an exception passes or the work was refused,
+// the key is released, and the next request with it starts anew.
+//
+//     outbox::IdempotentRequest request(connection, "payments:" + client, key, hash);
+//     if (!request.to_be_done())
+//         return answer_to(request);       // request.outcome() says which
+//     outbox::Response response = pay(connection);
+//     request.complete(response);
+//
+// With single_tx a transaction must be open, which does the work; the caller commits it after
+// complete(). With two_phase none may be open when it is constructed: the key is leased at once,
+// and complete() belongs into the transaction, if any, that makes the work last.
+//
+// The connection is the caller's; it outlives the object. Throws UsageError (25P01, 25001: wrong
+// state of the transaction; 22023: zero bytes) and DatabaseError: 22023 and 22004 for arguments
+// that outbox.idempotency_begin() refuses.
+class OUTBOX_API IdempotentRequest
+{
+public:
+    enum class Outcome
+    {
+        started,     // do the work
+        taken_over,  // do the work: the lease of one that began it has run out (two_phase)
+        replay,      // done before: response() is the answer
+        in_progress, // somebody is at it: HTTP 409 with Retry-After: retry_after()
+        mismatch     // the key belongs to another request: HTTP 422
+    };
+
+    IdempotentRequest(PGconn *connection, std::string scope, std::string key,
+                      std::string_view request_hash, const RequestOptions &options = {});
+    // Releases the key unless it was completed. In a transaction that has failed there is nothing
+    // to do for single_tx. If a key of two_phase cannot be released its lease runs out.
+    ~IdempotentRequest();
+    IdempotentRequest(const IdempotentRequest &) = delete;
+    IdempotentRequest &operator=(const IdempotentRequest &) = delete;
+
+    Outcome outcome() const noexcept { return outcome_; }
+    // started or taken_over, and neither completed nor released yet.
+    bool to_be_done() const noexcept { return held_; }
+
+    // With replay: what complete() was given.
+    const Response &response() const noexcept { return response_; }
+    // With in_progress: when it is worth to ask again. Zero if nobody can know.
+    std::chrono::milliseconds retry_after() const noexcept { return retry_after_; }
+
+    // Stores the answer for those that come with the same key. Throws UsageError 55000 if the key
+    // is not held, DatabaseError 55000 if somebody has taken it over, 54000 if the answer is larger
+    // than outbox.max_response_size.
+    void complete(const Response &response);
+
+    // Gives the key back without an answer, such as for a request that is not valid. Throws as
+    // complete().
+    void release();
+
+private:
+    void require_held() const;
+
+    PGconn *connection_;
+    const std::string scope_;
+    const std::string key_;
+    const RequestMode mode_;
+    std::string owner_;
+    Outcome outcome_ = Outcome::mismatch;
+    bool held_ = false;
+    Response response_;
+    std::chrono::milliseconds retry_after_{};
+};
+
+} // namespace v0
+} // namespace outbox

@@ -1,0 +1,275 @@
+#include "group_member.h"
+
+#include "outbox/error.h"
+#include "text.h"
+
+#include <array>
+#include <cerrno>
+#include <system_error>
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+namespace outbox::v0::detail
+{
+
+namespace
+{
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kMaxServed = 1000; // events of one serve()
+
+int
+make_event_fd()
+{
+    const int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (fd < 0)
+        throw std::system_error(errno, std::generic_category(), "eventfd");
+    return fd;
+}
+
+void
+drain(int fd)
+{
+    std::uint64_t count = 0;
+    (void) !read(fd, &count, sizeof count); // nothing there is as good
+}
+
+} // namespace
+
+GroupMember::GroupMember(KafkaConfig config, Options options, const Log &log)
+    : options_(std::move(options)), log_(log), group_fd_(make_event_fd()),
+      records_fd_(make_event_fd()), client_(nullptr, &rd_kafka_destroy),
+      group_queue_(nullptr, &rd_kafka_queue_destroy), records_(nullptr, &rd_kafka_queue_destroy),
+      commits_(nullptr, &rd_kafka_queue_destroy),
+      pending_(nullptr, &rd_kafka_topic_partition_list_destroy)
+{
+    rd_kafka_conf_set_opaque(config.get(), this);
+    rd_kafka_conf_set_rebalance_cb(config.get(), &on_rebalance);
+    rd_kafka_conf_set_error_cb(config.get(), &on_error);
+    rd_kafka_conf_set_log_cb(config.get(), &on_log);
+    std::array<char, 512> text = {};
+    client_.reset(rd_kafka_new(RD_KAFKA_CONSUMER, config.get(), text.data(), text.size()));
+    if (!client_)
+        throw UsageError("librdkafka does not take the configuration: " + std::string(text.data()));
+    (void) config.release(); // the client owns it now
+
+    // Log lines and errors join the group's queue, which serve() reads.
+    rd_kafka_resp_err_t result = rd_kafka_set_log_queue(client_.get(), nullptr);
+    if (result == RD_KAFKA_RESP_ERR_NO_ERROR)
+        result = rd_kafka_poll_set_consumer(client_.get());
+    if (result != RD_KAFKA_RESP_ERR_NO_ERROR)
+        throw_kafka_error("no consumer", result);
+    group_queue_.reset(rd_kafka_queue_get_consumer(client_.get()));
+    records_.reset(rd_kafka_queue_new(client_.get()));
+    commits_.reset(rd_kafka_queue_new(client_.get()));
+    const std::uint64_t one = 1;
+    rd_kafka_queue_io_event_enable(group_queue_.get(), group_fd_, &one, sizeof one);
+    rd_kafka_queue_io_event_enable(records_.get(), records_fd_, &one, sizeof one);
+
+    const List topics(rd_kafka_topic_partition_list_new(static_cast<int>(options_.topics.size())),
+                      &rd_kafka_topic_partition_list_destroy);
+    for (const std::string &topic : options_.topics)
+        rd_kafka_topic_partition_list_add(topics.get(), topic.c_str(), RD_KAFKA_PARTITION_UA);
+    result = rd_kafka_subscribe(client_.get(), topics.get());
+    if (result != RD_KAFKA_RESP_ERR_NO_ERROR)
+        throw_kafka_error("cannot subscribe", result);
+}
+
+GroupMember::~GroupMember()
+{
+    // The queues first: a client is not destroyed while they are held.
+    commits_.reset();
+    records_.reset();
+    group_queue_.reset();
+    // Before 2.3.0 librdkafka aborts the process when such a client is destroyed before its first
+    // assignment (confluentinc/librdkafka#4381). It has left the group; the rest of it stays.
+    constexpr int kMended = 0x02030000;
+    if (client_ && options_.cooperative && assignments_ == 0 && rd_kafka_version() < kMended)
+    {
+        (void) client_.release();
+        log_.warning("a client is left behind, because librdkafka cannot destroy it");
+    }
+    if (client_ && rd_kafka_consumer_closed(client_.get()) == 0)
+        // close() was not called, or has given up: leave it to the group to notice.
+        rd_kafka_destroy_flags(client_.release(), RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+    client_.reset();
+    (void) ::close(group_fd_);
+    (void) ::close(records_fd_);
+}
+
+void
+GroupMember::serve()
+{
+    for (int i = 0; i < kMaxServed; ++i)
+    {
+        const std::unique_ptr<rd_kafka_message_t, decltype(&rd_kafka_message_destroy)> message(
+            rd_kafka_consumer_poll(client_.get(), 0), &rd_kafka_message_destroy);
+        if (failure_)
+            std::rethrow_exception(std::exchange(failure_, nullptr));
+        if (!message)
+            break;
+        report(*message);
+    }
+    collect_commits(Milliseconds(0));
+}
+
+// What arrives in the group's queue is never a record, as these have a queue of their own.
+void
+GroupMember::report(const rd_kafka_message_t &message)
+{
+    const std::string topic =
+        message.rkt == nullptr ? "" : std::string(" of ") + rd_kafka_topic_name(message.rkt);
+    const std::string text =
+        std::string("Kafka") + topic + ": " + rd_kafka_message_errstr(&message);
+    switch (message.err)
+    {
+    case RD_KAFKA_RESP_ERR_NO_ERROR:
+        throw KafkaError("a record came by the wrong way", "_STATE");
+    case RD_KAFKA_RESP_ERR__PARTITION_EOF:
+        return;
+    case RD_KAFKA_RESP_ERR__FATAL:
+    case RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET:
+        throw KafkaError(text, rd_kafka_err2name(message.err));
+    default: // it passes by itself, or when somebody has seen to it
+        log_.warning(text + " (" + rd_kafka_err2name(message.err) + ")");
+    }
+}
+
+void
+GroupMember::on_error(rd_kafka_t *client, int error, const char *reason, void *opaque)
+{
+    auto *self = static_cast<GroupMember *>(opaque);
+    auto code = static_cast<rd_kafka_resp_err_t>(error);
+    std::array<char, 512> text = {};
+    if (code == RD_KAFKA_RESP_ERR__FATAL)
+    {
+        code = rd_kafka_fatal_error(client, text.data(), text.size());
+        self->failure_ = std::make_exception_ptr(
+            KafkaError("Kafka: " + std::string(text.data()), rd_kafka_err2name(code)));
+        return;
+    }
+    self->log_.warning("Kafka: " + std::string(reason) + " (" + rd_kafka_err2name(code) + ")");
+}
+
+void
+GroupMember::on_log(const rd_kafka_t *client, int level, const char *facility, const char *text)
+{
+    constexpr int kError = 3; // of syslog; librdkafka's errors also come to on_error()
+    constexpr int kWarning = 4;
+    const auto *self = static_cast<const GroupMember *>(rd_kafka_opaque(client));
+    self->log_.write(level <= kWarning && level > kError ? LogLevel::warning : LogLevel::info,
+                     std::string("librdkafka: ") + facility + ": " + text);
+}
+
+std::optional<Held>
+GroupMember::next()
+{
+    for (;;)
+    {
+        const std::unique_ptr<rd_kafka_message_t, decltype(&rd_kafka_message_destroy)> message(
+            rd_kafka_consume_queue(records_.get(), 0), &rd_kafka_message_destroy);
+        if (failure_)
+            std::rethrow_exception(std::exchange(failure_, nullptr));
+        if (!message)
+            return std::nullopt;
+        if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR)
+        {
+            report(*message);
+            continue;
+        }
+        Held held;
+        held.record = convert(message.get());
+        const auto owner = owned_.find(held.place());
+        if (owner == owned_.end())
+            continue; // of a partition that is somebody else's by now
+        held.assignment = owner->second.assignment;
+        return held;
+    }
+}
+
+Record
+GroupMember::convert(rd_kafka_message_t *message) const
+{
+    Record record;
+    record.topic = rd_kafka_topic_name(message->rkt);
+    record.partition = message->partition;
+    record.offset = message->offset;
+    record.timestamp_ms = rd_kafka_message_timestamp(message, nullptr);
+    if (message->key != nullptr)
+        record.key.emplace(static_cast<const char *>(message->key), message->key_len);
+    if (message->payload != nullptr)
+        record.value.emplace(static_cast<const char *>(message->payload), message->len);
+    rd_kafka_headers_t *headers = nullptr;
+    if (rd_kafka_message_headers(message, &headers) == RD_KAFKA_RESP_ERR_NO_ERROR)
+    {
+        const char *name = nullptr;
+        const void *value = nullptr;
+        std::size_t size = 0;
+        for (std::size_t i = 0; rd_kafka_header_get_all(headers, i, &name, &value, &size) ==
+                                RD_KAFKA_RESP_ERR_NO_ERROR;
+             ++i)
+        {
+            Header header{name, std::nullopt};
+            if (value != nullptr)
+                header.value.emplace(static_cast<const char *>(value), size);
+            record.headers.push_back(std::move(header));
+        }
+    }
+    record.event_id = parse_uuid(record.header("id").value_or("")).value_or("");
+    return record;
+}
+
+bool
+GroupMember::holds(const Held &held) const
+{
+    const auto owner = owned_.find(held.place());
+    return owner != owned_.end() && owner->second.assignment == held.assignment;
+}
+
+void
+GroupMember::wait(bool records, Milliseconds limit, const StopFlag &stop)
+{
+    bool dirty = commits_in_flight_ > 0;
+    for (const auto &[place, part] : owned_)
+        dirty = dirty || part.dirty;
+    if (dirty)
+        limit = std::min(limit, options_.commit_interval);
+    std::array<pollfd, 3> fds = {
+        {{group_fd_, POLLIN, 0}, {stop.fd(), POLLIN, 0}, {records ? records_fd_ : -1, POLLIN, 0}}};
+    if (poll(fds.data(), fds.size(), static_cast<int>(std::max<std::int64_t>(limit.count(), 0))) <
+            0 &&
+        errno != EINTR)
+        throw std::system_error(errno, std::generic_category(), "poll");
+    drain(group_fd_);
+    if (records)
+        drain(records_fd_);
+}
+
+void
+GroupMember::close(Milliseconds limit)
+{
+    const auto deadline = Clock::now() + limit;
+    if (pending_)
+    {
+        pending_.reset();
+        (void) rd_kafka_assign(client_.get(), nullptr); // librdkafka waits for an answer to that
+    }
+    const Queue closing(rd_kafka_queue_new(client_.get()), &rd_kafka_queue_destroy);
+    if (rd_kafka_error_t *error = rd_kafka_consumer_close_queue(client_.get(), closing.get()))
+    {
+        log_.warning(std::string("not left the group: ") + rd_kafka_error_string(error));
+        rd_kafka_error_destroy(error);
+        return;
+    }
+    while (rd_kafka_consumer_closed(client_.get()) == 0 && Clock::now() < deadline)
+        (void) rd_kafka_queue_poll_callback(closing.get(), 50);
+    if (rd_kafka_consumer_closed(client_.get()) == 0)
+        log_.warning("not left the group within " + std::to_string(limit.count()) + " ms");
+    if (failure_)
+        std::rethrow_exception(std::exchange(failure_, nullptr));
+}
+
+} // namespace outbox::v0::detail

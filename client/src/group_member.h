@@ -1,0 +1,138 @@
+// A member of a Kafka consumer group: what partitions it has, what comes from them, how far it is.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <librdkafka/rdkafka.h>
+
+#include "backoff.h"
+#include "kafka_config.h"
+#include "log.h"
+#include "outbox/consumer.h"
+#include "stop_flag.h"
+
+namespace outbox::v0::detail
+{
+
+struct TopicPartition
+{
+    std::string topic;
+    std::int32_t partition = 0;
+
+    bool operator<(const TopicPartition &other) const
+    {
+        return std::tie(topic, partition) < std::tie(other.topic, other.partition);
+    }
+};
+
+// A record, and the assignment that it came by.
+struct Held
+{
+    Record record;
+    std::uint64_t assignment = 0;
+
+    TopicPartition place() const { return {record.topic, record.partition}; }
+};
+
+using Offsets = std::map<TopicPartition, std::int64_t>;
+
+// All of it happens in the caller's thread: rebalances only within serve() and close(). Records
+// wait in a queue apart from the group's, so that serve() can be called as often as one likes,
+// which is what keeps the membership, without taking records that nobody wants yet.
+class GroupMember
+{
+public:
+    struct Options
+    {
+        std::vector<std::string> topics;
+        bool own_offsets = false; // where to begin is told by assign()
+        bool cooperative = false; // asked for, see wants_cooperative_rebalancing()
+        Milliseconds commit_interval;
+    };
+
+    // Joins. Throws KafkaError.
+    GroupMember(KafkaConfig config, Options options, const Log &log);
+    ~GroupMember();
+    GroupMember(const GroupMember &) = delete;
+    GroupMember &operator=(const GroupMember &) = delete;
+
+    // Takes part in rebalances and reports errors. Throws KafkaError for those that do not pass.
+    void serve();
+
+    // With own_offsets: whether partitions were given to us and assign() has to follow.
+    bool waits_for_offsets() const { return pending_ != nullptr; }
+    // Begins at these next offsets; partitions that are not among them begin where the group has
+    // committed in Kafka, or at their beginning. Throws KafkaError when Kafka does not say; then it
+    // can be called again.
+    void assign(const Offsets &offsets);
+
+    // The next record, if there is one right now.
+    std::optional<Held> next();
+    // Whether the record's partition has been ours ever since it came.
+    bool holds(const Held &held) const;
+
+    // The record is dealt with: the group may go on after it.
+    void done(const Held &held);
+    // Commits to Kafka what is done, if that is due.
+    void commit_if_due();
+
+    // Waits until serve() has something to do, or next() if `records`, a stop is asked for, or the
+    // time is over.
+    void wait(bool records, Milliseconds limit, const StopFlag &stop);
+
+    // Leaves the group, which takes the partitions back and so commits what is done; gives up after
+    // `limit`.
+    void close(Milliseconds limit);
+
+private:
+    struct Part
+    {
+        std::uint64_t assignment = 0;
+        std::int64_t done = -1; // next offset to be committed
+        bool dirty = false;
+    };
+    using Queue = std::unique_ptr<rd_kafka_queue_t, decltype(&rd_kafka_queue_destroy)>;
+    using List = std::unique_ptr<rd_kafka_topic_partition_list_t,
+                                 decltype(&rd_kafka_topic_partition_list_destroy)>;
+
+    static void on_rebalance(rd_kafka_t *client, rd_kafka_resp_err_t what,
+                             rd_kafka_topic_partition_list_t *partitions, void *self);
+    static void on_error(rd_kafka_t *client, int error, const char *reason, void *self);
+    static void on_log(const rd_kafka_t *client, int level, const char *facility, const char *text);
+
+    bool cooperative() const;
+    void take_over(const rd_kafka_topic_partition_list_t *partitions);
+    void give_up(const rd_kafka_topic_partition_list_t *partitions);
+    void confirm_assignment(const rd_kafka_topic_partition_list_t *partitions);
+    void confirm_revocation(const rd_kafka_topic_partition_list_t *partitions);
+    void report(const rd_kafka_message_t &message);
+    Record convert(rd_kafka_message_t *message) const;
+    bool send_commit();
+    void collect_commits(Milliseconds limit);
+    void commit_and_wait(Milliseconds limit);
+
+    const Options options_;
+    const Log &log_;
+    int group_fd_;
+    int records_fd_;
+    std::unique_ptr<rd_kafka_t, decltype(&rd_kafka_destroy)> client_;
+    Queue group_queue_;
+    Queue records_;
+    Queue commits_;
+    std::map<TopicPartition, Part> owned_;
+    std::uint64_t assignments_ = 0;
+    List pending_;
+    int commits_in_flight_ = 0;
+    std::chrono::steady_clock::time_point next_commit_;
+    std::exception_ptr failure_; // thrown below librdkafka, for serve() to throw on
+};
+
+} // namespace outbox::v0::detail

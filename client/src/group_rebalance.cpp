@@ -1,0 +1,246 @@
+// Partitions that come and go, and the offsets that are committed for them.
+#include "group_member.h"
+#include "outbox/error.h"
+
+#include <algorithm>
+
+namespace outbox::v0::detail
+{
+
+namespace
+{
+
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kRevocationLimit = Milliseconds(5000); // for the last commit of partitions given up
+
+std::string
+describe(const rd_kafka_topic_partition_list_t *partitions)
+{
+    std::string text;
+    for (int i = 0; i < partitions->cnt; ++i)
+        text.append(i > 0 ? ", " : "")
+            .append(partitions->elems[i].topic)
+            .append("/")
+            .append(std::to_string(partitions->elems[i].partition));
+    return partitions->cnt == 0 ? "none" : text;
+}
+
+} // namespace
+
+bool
+GroupMember::cooperative() const
+{
+    const char *protocol = rd_kafka_rebalance_protocol(client_.get());
+    return protocol != nullptr && std::string(protocol) == "COOPERATIVE";
+}
+
+void
+GroupMember::on_rebalance(rd_kafka_t * /*client*/, rd_kafka_resp_err_t what,
+                          rd_kafka_topic_partition_list_t *partitions, void *opaque)
+{
+    auto *self = static_cast<GroupMember *>(opaque);
+    try
+    {
+        if (what == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS)
+            self->take_over(partitions);
+        else
+            self->give_up(partitions);
+    }
+    catch (...)
+    {
+        self->failure_ = std::current_exception();
+    }
+}
+
+void
+GroupMember::take_over(const rd_kafka_topic_partition_list_t *partitions)
+{
+    log_.info("partitions assigned: " + describe(partitions));
+    ++assignments_;
+    for (int i = 0; i < partitions->cnt; ++i)
+    {
+        const rd_kafka_topic_partition_t &part = partitions->elems[i];
+        Part &owned = owned_[{part.topic, part.partition}];
+        owned = Part();
+        owned.assignment = assignments_;
+        const Queue queue(rd_kafka_queue_get_partition(client_.get(), part.topic, part.partition),
+                          &rd_kafka_queue_destroy);
+        if (!queue)
+            throw KafkaError("no queue for a partition of " + std::string(part.topic), "_STATE");
+        rd_kafka_queue_forward(queue.get(), records_.get());
+    }
+    if (options_.own_offsets)
+        pending_.reset(rd_kafka_topic_partition_list_copy(partitions));
+    else
+        confirm_assignment(partitions);
+}
+
+void
+GroupMember::assign(const Offsets &offsets)
+{
+    constexpr int kLimitMs = 5000;
+    const List unknown(rd_kafka_topic_partition_list_new(pending_->cnt),
+                       &rd_kafka_topic_partition_list_destroy);
+    for (int i = 0; i < pending_->cnt; ++i)
+    {
+        rd_kafka_topic_partition_t &part = pending_->elems[i];
+        const auto known = offsets.find({part.topic, part.partition});
+        if (known != offsets.end())
+            part.offset = known->second;
+        else
+            rd_kafka_topic_partition_list_add(unknown.get(), part.topic, part.partition);
+    }
+    if (unknown->cnt > 0)
+    {
+        const rd_kafka_resp_err_t result =
+            rd_kafka_committed(client_.get(), unknown.get(), kLimitMs);
+        if (result != RD_KAFKA_RESP_ERR_NO_ERROR)
+            throw_kafka_error("cannot ask for committed offsets", result);
+    }
+    for (int i = 0; i < unknown->cnt; ++i)
+    {
+        const rd_kafka_topic_partition_t &part = unknown->elems[i];
+        rd_kafka_topic_partition_list_find(pending_.get(), part.topic, part.partition)->offset =
+            part.offset >= 0 ? part.offset : RD_KAFKA_OFFSET_BEGINNING;
+    }
+    const List partitions = std::move(pending_);
+    confirm_assignment(partitions.get());
+}
+
+void
+GroupMember::confirm_assignment(const rd_kafka_topic_partition_list_t *partitions)
+{
+    if (cooperative())
+    {
+        if (options_.own_offsets)
+            throw UsageError("offsets in PostgreSQL need eager rebalancing");
+        if (rd_kafka_error_t *error = rd_kafka_incremental_assign(client_.get(), partitions))
+        {
+            const KafkaError failure(std::string("cannot take partitions: ") +
+                                         rd_kafka_error_string(error),
+                                     rd_kafka_error_name(error));
+            rd_kafka_error_destroy(error);
+            throw failure; // NOLINT(cert-err60-cpp)
+        }
+        return;
+    }
+    const rd_kafka_resp_err_t result = rd_kafka_assign(client_.get(), partitions);
+    if (result != RD_KAFKA_RESP_ERR_NO_ERROR)
+        throw_kafka_error("cannot take partitions", result);
+}
+
+// Nothing is in the middle of being processed here, as that happens between two calls of serve().
+// What the caller still has in hand it drops when holds() says no.
+void
+GroupMember::give_up(const rd_kafka_topic_partition_list_t *partitions)
+{
+    const bool lost = rd_kafka_assignment_lost(client_.get()) != 0;
+    log_.info(std::string("partitions ") + (lost ? "lost: " : "revoked: ") + describe(partitions));
+    // Of lost partitions others may have committed more than we.
+    if (!lost)
+        commit_and_wait(kRevocationLimit);
+    for (int i = 0; i < partitions->cnt; ++i)
+        owned_.erase({partitions->elems[i].topic, partitions->elems[i].partition});
+    pending_.reset();
+    confirm_revocation(partitions);
+}
+
+void
+GroupMember::confirm_revocation(const rd_kafka_topic_partition_list_t *partitions)
+{
+    if (cooperative())
+    {
+        if (rd_kafka_error_t *error = rd_kafka_incremental_unassign(client_.get(), partitions))
+        {
+            log_.warning(std::string("cannot give up partitions: ") + rd_kafka_error_string(error));
+            rd_kafka_error_destroy(error);
+        }
+        return;
+    }
+    owned_.clear();
+    const rd_kafka_resp_err_t result = rd_kafka_assign(client_.get(), nullptr);
+    if (result != RD_KAFKA_RESP_ERR_NO_ERROR)
+        throw_kafka_error("cannot give up partitions", result);
+}
+
+void
+GroupMember::done(const Held &held)
+{
+    const auto owner = owned_.find(held.place());
+    if (owner == owned_.end() || owner->second.assignment != held.assignment)
+        return;
+    owner->second.done = held.record.offset + 1;
+    owner->second.dirty = true;
+}
+
+// Whether there was anything to commit.
+bool
+GroupMember::send_commit()
+{
+    const List list(rd_kafka_topic_partition_list_new(static_cast<int>(owned_.size())),
+                    &rd_kafka_topic_partition_list_destroy);
+    for (auto &[place, part] : owned_)
+        if (std::exchange(part.dirty, false))
+            rd_kafka_topic_partition_list_add(list.get(), place.topic.c_str(), place.partition)
+                ->offset = part.done;
+    if (list->cnt == 0)
+        return false;
+    const rd_kafka_resp_err_t result =
+        rd_kafka_commit_queue(client_.get(), list.get(), commits_.get(), nullptr, nullptr);
+    if (result != RD_KAFKA_RESP_ERR_NO_ERROR)
+    {
+        log_.warning(std::string("offsets not committed: ") + rd_kafka_err2str(result));
+        return false;
+    }
+    ++commits_in_flight_;
+    return true;
+}
+
+void
+GroupMember::commit_if_due()
+{
+    if (commits_in_flight_ > 0 || Clock::now() < next_commit_)
+        return;
+    next_commit_ = Clock::now() + options_.commit_interval;
+    (void) send_commit();
+}
+
+// Waits for the answers to all commits that were sent, or just takes those that are here.
+void
+GroupMember::collect_commits(Milliseconds limit)
+{
+    const auto deadline = Clock::now() + limit;
+    while (commits_in_flight_ > 0)
+    {
+        const auto left = std::chrono::duration_cast<Milliseconds>(deadline - Clock::now());
+        const std::unique_ptr<rd_kafka_event_t, decltype(&rd_kafka_event_destroy)> answer(
+            rd_kafka_queue_poll(commits_.get(), std::max(0, static_cast<int>(left.count()))),
+            &rd_kafka_event_destroy);
+        if (!answer)
+        {
+            if (left.count() <= 0)
+                return;
+            continue;
+        }
+        if (rd_kafka_event_type(answer.get()) != RD_KAFKA_EVENT_OFFSET_COMMIT)
+            continue;
+        --commits_in_flight_;
+        const rd_kafka_resp_err_t result = rd_kafka_event_error(answer.get());
+        if (result == RD_KAFKA_RESP_ERR_NO_ERROR)
+            continue;
+        log_.warning(std::string("offsets not committed: ") + rd_kafka_err2str(result) + " (" +
+                     rd_kafka_err2name(result) + ")");
+        for (auto &[place, part] : owned_) // once more, with the next commit
+            part.dirty = part.done >= 0;
+    }
+}
+
+void
+GroupMember::commit_and_wait(Milliseconds limit)
+{
+    (void) send_commit();
+    collect_commits(limit);
+}
+
+} // namespace outbox::v0::detail

@@ -1,0 +1,39 @@
+#include "log.h"
+
+#include <cstdio>
+#include <utility>
+
+namespace outbox::v0::detail
+{
+
+namespace
+{
+
+void
+write_to_stderr(LogLevel level, const std::string &line)
+{
+    if (level != LogLevel::info)
+        (void) std::fprintf(stderr, "outbox consumer: %s\n", line.c_str()); // nowhere else to go
+}
+
+} // namespace
+
+Log::Log(Function function) : function_(function ? std::move(function) : Function(&write_to_stderr))
+{
+}
+
+void
+Log::write(LogLevel level, const std::string &line) const noexcept
+{
+    try
+    {
+        function_(level, line);
+    }
+    catch (...)
+    {
+        // We may be below librdkafka, where no exception can pass; the line is not lost, though.
+        (void) std::fprintf(stderr, "outbox consumer: %s\n", line.c_str());
+    }
+}
+
+} // namespace outbox::v0::detail

@@ -1,0 +1,225 @@
+#include "processor.h"
+
+namespace outbox::v0::detail
+{
+
+std::string
+describe(const Record &record)
+{
+    return record.topic + "/" + std::to_string(record.partition) + " offset " +
+           std::to_string(record.offset) + (record.event_id.empty() ? "" : " " + record.event_id);
+}
+
+Processor::Processor(const ConsumerOptions &options, const Handler &handler, Database *database,
+                     DedupStore &store, DeadLetters &dead_letters, const StopFlag &stop,
+                     const Log &log)
+    : options_(options), handler_(handler), database_(database), store_(store),
+      dead_letters_(dead_letters), stop_(stop), log_(log), random_(std::random_device()())
+{
+}
+
+void
+Processor::join(GroupMember *group)
+{
+    group_ = group;
+    in_hand_.clear();
+    singles_ = 0;
+    reset_first();
+}
+
+void
+Processor::reset_first()
+{
+    stage_ = Stage::effect;
+    attempts_ = 0;
+    pauses_ = 0;
+    due_ = Clock::now();
+}
+
+void
+Processor::drop_what_was_given_up()
+{
+    const std::size_t before = in_hand_.size();
+    bool first = true;
+    for (auto held = in_hand_.begin(); held != in_hand_.end();)
+    {
+        if (group_->holds(*held))
+        {
+            first = false;
+            ++held;
+            continue;
+        }
+        held = in_hand_.erase(held);
+        if (first)
+            reset_first();
+    }
+    singles_ = std::min(singles_, in_hand_.size());
+    if (in_hand_.size() < before)
+        log_.info("left " + std::to_string(before - in_hand_.size()) +
+                  " records to the partitions' next owner");
+}
+
+void
+Processor::pause(int failures)
+{
+    due_ =
+        Clock::now() + backoff(options_.backoff_initial, options_.backoff_max, failures, random_());
+}
+
+void
+Processor::pause_after(const std::string &what, const std::string &why)
+{
+    pause(++pauses_);
+    log_.warning(what + ": " + why);
+}
+
+PGconn *
+Processor::connection()
+{
+    if (database_->lost())
+        log_.info("connecting to PostgreSQL");
+    return database_->connection();
+}
+
+// Missing objects, missing rights: only a person can help, and it is not the record's fault.
+void
+Processor::end_if_misconfigured(const DatabaseError &error) const
+{
+    const std::string type = error.code().substr(0, 2);
+    if (!in_handler_ && (type == "42" || type == "3F"))
+        throw DatabaseError("the database is not set up for this consumer: " +
+                                std::string(error.what()),
+                            error.code(), error.hint());
+}
+
+void
+Processor::step()
+{
+    const bool batch = singles_ == 0 && in_hand_.size() > 1;
+    try
+    {
+        if (batch)
+            step_batch();
+        else
+            step_first();
+        return;
+    }
+    catch (const KafkaError &error) // a dead letter, or the group
+    {
+        if (!in_handler_)
+            throw;
+        failed(error.what());
+    }
+    catch (const DatabaseError &error)
+    {
+        if (database_ != nullptr)
+            database_->rollback();
+        end_if_misconfigured(error);
+        const bool lost = error.connection_lost() || (database_ != nullptr && database_->lost());
+        if (lost || error.transient() || !in_handler_)
+        {
+            // Of a server that has become read-only, the next connection may find the other one.
+            if (database_ != nullptr && (lost || error.code() == "25006"))
+                database_->drop();
+            pause_after("will be tried again: " + describe(in_hand_.front().record),
+                        std::string(error.what()) + " (" + error.code() + ")");
+        }
+        else
+            failed(error.what());
+    }
+    catch (const StoreError &error)
+    {
+        if (in_handler_)
+            failed(error.what());
+        else
+            pause_after("the dedup store", std::string(error.what()) + " (" + error.code() + ")");
+    }
+    catch (const std::exception &error)
+    {
+        failed(error.what());
+    }
+    in_handler_ = false;
+}
+
+void
+Processor::step_first()
+{
+    in_handler_ = false;
+    switch (stage_)
+    {
+    case Stage::effect:
+    {
+        const Held &held = in_hand_.front();
+        if (held.record.event_id.empty())
+            write_dead_letter("the record has no UUID in its header \"id\"", 0);
+        else if (database_ == nullptr)
+            make_external_effect(held);
+        else
+            make_effect(held);
+        break;
+    }
+    case Stage::confirm:
+        confirm();
+        break;
+    case Stage::offset:
+        store_offset_alone();
+        break;
+    }
+}
+
+void
+Processor::finish_first()
+{
+    group_->done(in_hand_.front());
+    in_hand_.pop_front();
+    if (singles_ > 0)
+        --singles_;
+    reset_first();
+}
+
+// The first record's attempt has failed by its own fault, or that of one in its batch.
+void
+Processor::failed(const std::string &why)
+{
+    if (database_ != nullptr)
+        database_->rollback();
+    if (singles_ == 0 && in_hand_.size() > 1)
+    {
+        log_.warning("a batch of " + std::to_string(in_hand_.size()) +
+                     " is done again one by one: " + why);
+        singles_ = in_hand_.size();
+        return;
+    }
+    ++attempts_;
+    log_.warning("attempt " + std::to_string(attempts_) + " of " +
+                 std::to_string(options_.max_attempts) + " failed for " +
+                 describe(in_hand_.front().record) + ": " + why);
+    if (attempts_ >= options_.max_attempts)
+        write_dead_letter(why, attempts_);
+    else
+        pause(attempts_);
+}
+
+void
+Processor::write_dead_letter(const std::string &why, int attempts)
+{
+    const Held held = in_hand_.front(); // serve() below may take it out of our hands
+    const auto go_on = [&]
+    {
+        group_->serve();
+        return !stop_.raised() && group_->holds(held);
+    };
+    if (!dead_letters_.write(held.record, {why, attempts, options_.consumer}, go_on))
+        return; // it stays in hand, unless its partition is gone
+    log_.error("dead letter after " + std::to_string(attempts) +
+               " attempts: " + describe(held.record) + ": " + why);
+    if (options_.offsets == OffsetPolicy::postgres)
+    {
+        stage_ = Stage::offset;
+        due_ = Clock::now();
+    }
+    else
+        finish_first();
+}
+
+} // namespace outbox::v0::detail

@@ -1,0 +1,109 @@
+// What is done with the records that a consumer has in hand.
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <optional>
+#include <random>
+#include <string>
+
+#include "database.h"
+#include "dead_letters.h"
+#include "group_member.h"
+#include "log.h"
+#include "outbox/consumer.h"
+#include "outbox/error.h"
+#include "postgres_store.h"
+#include "stop_flag.h"
+
+namespace outbox::v0::detail
+{
+
+// Topic, partition, offset and event of a record, for log lines.
+std::string describe(const Record &record);
+
+// Takes records in the order of their partitions, and for the first of them goes through
+//
+//     effect ──────────────► (confirm) ──► done
+//       │ max_attempts failures
+//       └─► dead letter ──► (offset) ──► done
+//
+// A step that fails is done again after a pause; those that were done before are not. Only
+// transactional stores have nothing to confirm, and only offsets in PostgreSQL are stored after a
+// dead letter. Records of partitions that were given up are dropped, at whatever step they are.
+class Processor
+{
+public:
+    using Clock = std::chrono::steady_clock;
+
+    // Everything is kept by reference and outlives the processor.
+    Processor(const ConsumerOptions &options, const Handler &handler, Database *database,
+              DedupStore &store, DeadLetters &dead_letters, const StopFlag &stop, const Log &log);
+
+    // The group that records come from from now on, of a new run().
+    void join(GroupMember *group);
+
+    bool idle() const { return in_hand_.empty(); }
+    // How many more records may be taken in hand.
+    bool wants_records() const { return in_hand_.empty(); }
+    void take(Held held) { in_hand_.push_back(std::move(held)); }
+    // When the next attempt is due.
+    Clock::time_point due() const { return due_; }
+
+    // Forgets records of partitions that are no longer ours.
+    void drop_what_was_given_up();
+    // Goes one step on with the first record, or with all in one transaction. Throws what ends
+    // run(): DeadLetterError, DatabaseError of a database that is not set up, Stopped.
+    void step();
+
+    // Where the partitions go on, by the database. Throws DatabaseError.
+    Offsets stored_offsets();
+    // After a failure that is not the record's: says so and pauses.
+    void pause_after(const std::string &what, const std::string &why);
+
+private:
+    enum class Stage
+    {
+        effect,
+        confirm,
+        offset
+    };
+
+    PGconn *connection();
+    void step_batch();
+    void step_first();
+    void make_effect(const Held &held);
+    void make_external_effect(const Held &held);
+    void commit();
+    void call_handler(const Held &held);
+    bool store_offset(const TopicPartition &place, std::int64_t next_offset);
+    void confirm();
+    void store_offset_alone();
+    void failed(const std::string &why);
+    void write_dead_letter(const std::string &why, int attempts);
+    void finish_first();
+    void reset_first();
+    void pause(int failures);
+    bool claim_batch_and_handle();
+    void end_if_misconfigured(const DatabaseError &error) const;
+
+    const ConsumerOptions &options_;
+    const Handler &handler_;
+    Database *database_; // none for stores that are not transactional
+    DedupStore &store_;
+    DeadLetters &dead_letters_;
+    const StopFlag &stop_;
+    const Log &log_;
+    GroupMember *group_ = nullptr;
+
+    std::deque<Held> in_hand_;
+    Stage stage_ = Stage::effect; // of the first record
+    int attempts_ = 0;            // of the first record, failed
+    int pauses_ = 0;              // in a row that were nobody's fault
+    std::size_t singles_ = 0;     // records to be done one by one after a batch failed
+    bool in_handler_ = false;
+    Clock::time_point due_ = Clock::now();
+    std::mt19937_64 random_;
+};
+
+} // namespace outbox::v0::detail

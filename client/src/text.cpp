@@ -1,0 +1,142 @@
+#include "text.h"
+
+#include "outbox/error.h"
+
+namespace outbox::v0::detail
+{
+
+namespace
+{
+
+constexpr char kHexDigits[] = "0123456789abcdef";
+
+void
+append_json_string(std::string &to, std::string_view text)
+{
+    to += '"';
+    for (const char c : text)
+    {
+        if (c == '"' || c == '\\')
+            to.append(1, '\\').append(1, c);
+        else if (static_cast<unsigned char>(c) < 0x20)
+            to.append("\\u00")
+                .append(1, kHexDigits[static_cast<unsigned char>(c) >> 4])
+                .append(1, kHexDigits[static_cast<unsigned char>(c) & 0xF]);
+        else
+            to += c;
+    }
+    to += '"';
+}
+
+} // namespace
+
+std::string
+json_object(const std::map<std::string, std::string> &members)
+{
+    std::string text = "{";
+    for (const auto &[name, value] : members)
+    {
+        if (text.size() > 1)
+            text += ',';
+        append_json_string(text, name);
+        text += ':';
+        append_json_string(text, value);
+    }
+    return text + '}';
+}
+
+void
+ArrayLiteral::begin_element()
+{
+    if (text_.size() > 1)
+        text_ += ',';
+}
+
+void
+ArrayLiteral::add(std::string_view element)
+{
+    begin_element();
+    text_ += '"';
+    for (const char c : element)
+    {
+        if (c == '"' || c == '\\')
+            text_ += '\\';
+        text_ += c;
+    }
+    text_ += '"';
+}
+
+void
+ArrayLiteral::add_null()
+{
+    begin_element();
+    text_ += "NULL";
+}
+
+void
+ArrayLiteral::add_bytes(std::string_view bytes)
+{
+    begin_element();
+    text_ += "\"\\\\x";
+    for (const char c : bytes)
+        text_.append(1, kHexDigits[static_cast<unsigned char>(c) >> 4])
+            .append(1, kHexDigits[static_cast<unsigned char>(c) & 0xF]);
+    text_ += '"';
+}
+
+std::string
+ArrayLiteral::finish()
+{
+    std::string whole = std::move(text_);
+    whole += '}';
+    text_ = "{";
+    return whole;
+}
+
+std::optional<std::string>
+parse_uuid(std::string_view text)
+{
+    constexpr std::size_t kLength = 36;
+    if (text.size() != kLength)
+        return std::nullopt;
+    std::string uuid(text);
+    for (std::size_t i = 0; i < kLength; ++i)
+    {
+        char &c = uuid[i];
+        const bool dash = i == 8 || i == 13 || i == 18 || i == 23;
+        if (c >= 'A' && c <= 'F')
+            c = static_cast<char>(c - 'A' + 'a');
+        const bool hex = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+        if (dash ? c != '-' : !hex)
+            return std::nullopt;
+    }
+    return uuid;
+}
+
+void
+require_text(const char *name, std::string_view text)
+{
+    if (text.find('\0') != std::string_view::npos)
+        throw UsageError(std::string(name) + " contains a zero byte");
+}
+
+void
+require_value(const char *name, std::string_view text)
+{
+    if (text.empty())
+        throw UsageError(std::string(name) + " is empty");
+    require_text(name, text);
+}
+
+std::string
+clip(std::string_view text, std::size_t max_bytes)
+{
+    if (text.size() <= max_bytes)
+        return std::string(text);
+    std::size_t end = max_bytes;
+    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80)
+        --end;
+    return std::string(text.substr(0, end));
+}
+
+} // namespace outbox::v0::detail

@@ -1,0 +1,248 @@
+// What a consumer does while nothing fails.
+#include <atomic>
+#include <csignal>
+
+#include "harness.h"
+
+using namespace outbox::test;
+using outbox::OffsetPolicy;
+
+TEST(Consumer, EveryEventHasItsEffectOnceThoughEachComesTwice)
+{
+    Scene scene;
+    for (int copy = 0; copy < 2; ++copy)
+        for (int i = 0; i < 50; ++i)
+            scene.writer.send(scene.topic, "k" + std::to_string(i % 7), "{}", event_id(i));
+    scene.writer.flush();
+    const outbox::ConsumerOptions options = scene.options();
+    RunningConsumer consumer(options, &insert_effect);
+    EXPECT_TRUE(scene.drained(options.consumer));
+    consumer.finish();
+    EXPECT_EQ(scene.effects(), 50);
+    EXPECT_EQ(scene.events(), 50);
+}
+
+TEST(Consumer, ABatchInOneTransactionHasEachEffectOnce)
+{
+    Scene scene;
+    for (int i = 0; i < 500; ++i)
+        scene.writer.send(scene.topic, std::to_string(i % 7), "{}", event_id(i / 2));
+    scene.writer.flush();
+    outbox::ConsumerOptions options = scene.options();
+    options.batch = 100;
+    RunningConsumer consumer(options, &insert_effect);
+    EXPECT_TRUE(scene.drained(options.consumer));
+    consumer.finish();
+    EXPECT_EQ(scene.effects(), 250);
+    const int transactions =
+        std::stoi(scene.db.value("select count(distinct xmin::text) from effects"));
+    EXPECT_LT(transactions, 100);
+}
+
+TEST(Consumer, HandlersSeeTheRecordAsItIsInItsOrder)
+{
+    Scene scene;
+    for (int i = 0; i < 30; ++i)
+        scene.writer.send(scene.topic, "same", std::to_string(i), event_id(i),
+                          {{"traceparent", "00-4bf9"}, {"empty", ""}, {"null", std::nullopt}});
+    scene.writer.flush();
+    std::vector<outbox::Record> seen;
+    std::atomic<size_t> count{0};
+    const outbox::ConsumerOptions options = scene.options();
+    RunningConsumer consumer(options,
+                             [&](PGconn *, const outbox::Record &record)
+                             {
+                                 seen.push_back(record);
+                                 ++count;
+                             });
+    ASSERT_TRUE(wait_until(kSoon, [&] { return count == 30; }));
+    consumer.finish();
+    for (int i = 0; i < 30; ++i)
+    {
+        const outbox::Record &record = seen[static_cast<size_t>(i)];
+        EXPECT_EQ(record.value, std::to_string(i));
+        EXPECT_EQ(record.event_id, event_id(i));
+        EXPECT_EQ(record.key, "same");
+        EXPECT_EQ(record.offset, i);
+        EXPECT_EQ(record.header("traceparent"), "00-4bf9");
+        EXPECT_EQ(record.header("empty"), "");
+        EXPECT_EQ(record.header("null"), std::nullopt);
+        EXPECT_EQ(record.headers.size(), 4U);
+    }
+}
+
+TEST(Consumer, ItGoesOnWhereTheGroupHasCommitted)
+{
+    Scene scene;
+    const outbox::ConsumerOptions options = scene.options();
+    std::atomic<int> calls{0};
+    const auto handler = [&](PGconn *transaction, const outbox::Record &record)
+    {
+        ++calls;
+        insert_effect(transaction, record);
+    };
+    for (int round = 0; round < 2; ++round)
+    {
+        for (int i = 0; i < 20; ++i)
+            scene.writer.send(scene.topic, std::to_string(i), "{}", event_id(round * 20 + i));
+        scene.writer.flush();
+        RunningConsumer consumer(options, handler);
+        ASSERT_TRUE(scene.reaches(20 * (round + 1)));
+        consumer.finish(); // commits what is done
+        EXPECT_EQ(group_lag(kafka().bootstrap(), options.consumer, scene.topic), 0);
+        // Without the marks only the offsets keep it from doing all again.
+        scene.db.exec("delete from outbox.processed_events");
+    }
+    EXPECT_EQ(calls, 40);
+}
+
+TEST(Consumer, OffsetsInPostgresDecideWhereItGoesOnWhateverKafkaHasCommitted)
+{
+    Scene scene;
+    outbox::ConsumerOptions options = scene.options();
+    options.offsets = OffsetPolicy::postgres;
+    for (int i = 0; i < 40; ++i)
+        scene.writer.send(scene.topic, "k", "{}", event_id(i), {}, 0);
+    scene.writer.flush();
+    // Half of it has been processed, says the database; Kafka knows nothing of it.
+    scene.db.exec("select outbox.record_offset($1, $2, 0, 20)", options.consumer, scene.topic);
+    std::atomic<int> calls{0};
+    RunningConsumer consumer(options,
+                             [&](PGconn *transaction, const outbox::Record &record)
+                             {
+                                 ++calls;
+                                 insert_effect(transaction, record);
+                             });
+    EXPECT_TRUE(scene.reaches(20));
+    EXPECT_TRUE(wait_until(kSoon,
+                           [&]
+                           {
+                               return scene.db.value(
+                                          "select next_offset from outbox.stored_offsets($1)"
+                                          " where kafka_partition = 0",
+                                          options.consumer) == "40";
+                           }));
+    consumer.finish();
+    EXPECT_EQ(scene.effects(), 20);
+    EXPECT_EQ(calls, 20);
+    EXPECT_EQ(scene.db.value("select min(event_id::text) from effects"), event_id(20));
+}
+
+TEST(Consumer, OffsetsThatTheTopicDoesNotHaveAreAnErrorWhenTheyAreInPostgres)
+{
+    Scene scene;
+    outbox::ConsumerOptions options = scene.options();
+    options.offsets = OffsetPolicy::postgres;
+    scene.writer.write(scene.topic, "k", "{}", event_id(1), {}, 0);
+    scene.db.exec("select outbox.record_offset($1, $2, 0, 1000)", options.consumer, scene.topic);
+    RunningConsumer consumer(options, &insert_effect);
+    const std::exception_ptr failure = consumer.join();
+    ASSERT_TRUE(failure);
+    try
+    {
+        std::rethrow_exception(failure);
+    }
+    catch (const outbox::KafkaError &error)
+    {
+        EXPECT_EQ(error.code(), "_AUTO_OFFSET_RESET");
+    }
+    EXPECT_EQ(scene.effects(), 0);
+}
+
+TEST(Consumer, StopFromASignalHandlerEndsItAtOnce)
+{
+    Scene scene;
+    static std::atomic<bool> assigned{false};
+    outbox::ConsumerOptions options = scene.options();
+    options.log = [](outbox::LogLevel, const std::string &line)
+    { assigned = assigned || line.find("assigned") != std::string::npos; };
+    outbox::Consumer consumer(options, &insert_effect);
+    static outbox::Consumer *the_consumer = nullptr;
+    the_consumer = &consumer;
+    static const auto handler = [](int) { the_consumer->stop(); };
+    const auto before = std::signal(SIGUSR1, +handler);
+    std::thread thread([&] { consumer.run(); });
+    // From now on there is nothing to do, and its waits are long.
+    EXPECT_TRUE(wait_until(kSoon, [&] { return assigned.load(); }));
+    const auto start = Clock::now();
+    pthread_kill(thread.native_handle(), SIGUSR1);
+    thread.join();
+    EXPECT_LT(since(start), Milliseconds(2000));
+    std::signal(SIGUSR1, before);
+}
+
+TEST(Consumer, StopLetsTheHandlerThatRunsEndAndKeepsItsEffect)
+{
+    Scene scene;
+    scene.writer.write(scene.topic, "k", "{}", event_id(1));
+    scene.writer.write(scene.topic, "k", "{}", event_id(2));
+    std::atomic<bool> in_handler{false};
+    std::atomic<bool> go_on{false};
+    const outbox::ConsumerOptions options = scene.options();
+    RunningConsumer consumer(options,
+                             [&](PGconn *transaction, const outbox::Record &record)
+                             {
+                                 in_handler = true;
+                                 wait_until(kSoon, [&] { return go_on.load(); });
+                                 insert_effect(transaction, record);
+                             });
+    ASSERT_TRUE(wait_until(kSoon, [&] { return in_handler.load(); }));
+    consumer.stop();
+    go_on = true;
+    EXPECT_FALSE(consumer.join());
+    EXPECT_EQ(scene.effects(), 1);
+    EXPECT_EQ(group_lag(kafka().bootstrap(), options.consumer, scene.topic), 1);
+}
+
+TEST(Consumer, StopDoesNotWaitForAConcurrentDuplicate)
+{
+    Scene scene;
+    const outbox::ConsumerOptions options = scene.options();
+    Db other = scene.database.connect();
+    other.exec("begin");
+    other.exec("select outbox.mark_processed($1, $2)", event_id(1), options.consumer);
+    scene.writer.write(scene.topic, "k", "{}", event_id(1));
+    RunningConsumer consumer(options, &insert_effect);
+    ASSERT_TRUE(wait_until(kSoon,
+                           [&]
+                           {
+                               return scene.db.value("select count(*) from pg_stat_activity where"
+                                                     " application_name like 'outbox consumer%' and"
+                                                     " wait_event_type = 'Lock'") == "1";
+                           }));
+    const auto start = Clock::now();
+    consumer.finish();
+    EXPECT_LT(since(start), Milliseconds(3000));
+    other.exec("rollback");
+    EXPECT_EQ(scene.effects(), 0);
+    EXPECT_EQ(group_lag(kafka().bootstrap(), options.consumer, scene.topic), 1);
+}
+
+TEST(Consumer, ItNeedsNoOtherRightsThanThoseOfTheManual)
+{
+    Scene scene;
+    const std::string role = scene.database.name() + "_books";
+    scene.db.exec(
+        "create role " + role + " login; grant usage on schema outbox to " + role +
+        "; grant execute on function outbox.mark_processed(uuid, text),"
+        " outbox.mark_processed_many(uuid[], text),"
+        " outbox.record_offset(text, text, int, bigint), outbox.stored_offsets(text) to " +
+        role + "; grant insert on effects to " + role);
+    for (int i = 0; i < 50; ++i)
+        scene.writer.send(scene.topic, "k", "{}", event_id(i), {}, 0);
+    scene.writer.flush();
+    outbox::ConsumerOptions options = scene.options();
+    options.conninfo += " user=" + role;
+    options.offsets = OffsetPolicy::postgres;
+    options.batch = 20;
+    {
+        RunningConsumer consumer(options, &insert_effect);
+        EXPECT_TRUE(scene.drained(options.consumer));
+        for (int i = 50; i < 60; ++i) // one by one
+            scene.writer.write(scene.topic, "k", "{}", event_id(i), {}, 0);
+        EXPECT_TRUE(scene.drained(options.consumer));
+        consumer.finish();
+    }
+    EXPECT_EQ(scene.effects(), 60);
+    scene.db.exec("drop owned by " + role + "; drop role " + role);
+}

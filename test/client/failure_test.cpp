@@ -1,0 +1,251 @@
+// Handlers that fail, records that nobody can process, and their way to the dead letters.
+#include <atomic>
+
+#include "harness.h"
+
+using namespace outbox::test;
+
+TEST(Failure, AHandlerThatThrowsIsCalledAgainAndLeavesNoTraceOfItsFailures)
+{
+    Scene scene;
+    scene.writer.write(scene.topic, "k", "{}", event_id(1));
+    scene.writer.write(scene.topic, "k", "{}", event_id(2));
+    std::atomic<int> calls{0};
+    const outbox::ConsumerOptions options = scene.options();
+    RunningConsumer consumer(options,
+                             [&](PGconn *transaction, const outbox::Record &record)
+                             {
+                                 insert_effect(transaction, record);
+                                 if (++calls <= 3)
+                                     throw std::runtime_error("not yet");
+                             });
+    EXPECT_TRUE(scene.drained(options.consumer));
+    consumer.finish();
+    EXPECT_EQ(calls, 5);
+    EXPECT_EQ(scene.effects(), 2);
+}
+
+TEST(Failure, APoisonRecordGoesToTheDeadLettersAndTheOthersGoOn)
+{
+    Scene scene;
+    scene.writer.write(scene.topic, "k", "poison", event_id(1),
+                       {{"traceparent", "00-4bf9"}, {"dlq_error", "of an earlier time"}}, 2);
+    scene.writer.write(scene.topic, "k", "{}", event_id(2), {}, 2);
+    outbox::ConsumerOptions options = scene.options();
+    options.max_attempts = 3;
+    std::atomic<int> failures{0};
+    RunningConsumer consumer(options,
+                             [&](PGconn *transaction, const outbox::Record &record)
+                             {
+                                 insert_effect(transaction, record);
+                                 if (record.value == "poison")
+                                 {
+                                     ++failures;
+                                     run_sql(transaction, "select 1/0");
+                                 }
+                             });
+    EXPECT_TRUE(scene.drained(options.consumer));
+    consumer.finish();
+    EXPECT_EQ(failures, 3);
+    EXPECT_EQ(scene.effects(), 1);
+    const std::vector<Record> letters = scene.dead_letters(1);
+    ASSERT_EQ(letters.size(), 1U);
+    const Record &letter = letters[0];
+    EXPECT_EQ(letter.key, "k");
+    EXPECT_EQ(letter.value, "poison");
+    EXPECT_EQ(letter.header("id"), event_id(1));
+    EXPECT_EQ(letter.header("traceparent"), "00-4bf9");
+    EXPECT_NE(letter.header("dlq_error").value_or("").find("division by zero"), std::string::npos);
+    EXPECT_EQ(letter.header("dlq_attempts"), "3");
+    EXPECT_EQ(letter.header("dlq_consumer"), options.consumer);
+    EXPECT_EQ(letter.header("dlq_source_topic"), scene.topic);
+    EXPECT_EQ(letter.header("dlq_source_partition"), "2");
+    EXPECT_EQ(letter.header("dlq_source_offset"), "0");
+    // Sent back once it is mended, it is not taken for one that was processed.
+    EXPECT_EQ(scene.db.value("select outbox.is_processed($1, $2)", event_id(1), options.consumer),
+              "f");
+}
+
+TEST(Failure, ABatchWithAPoisonRecordIsDoneOneByOne)
+{
+    Scene scene;
+    for (int i = 0; i < 40; ++i)
+        scene.writer.send(scene.topic, "k", i == 17 ? "poison" : "{}", event_id(i), {}, 1);
+    scene.writer.flush();
+    outbox::ConsumerOptions options = scene.options();
+    options.batch = 40;
+    options.max_attempts = 2;
+    options.offsets = outbox::OffsetPolicy::postgres;
+    RunningConsumer consumer(options,
+                             [&](PGconn *transaction, const outbox::Record &record)
+                             {
+                                 insert_effect(transaction, record);
+                                 if (record.value == "poison")
+                                     throw std::runtime_error("poison");
+                             });
+    EXPECT_TRUE(scene.drained(options.consumer));
+    consumer.finish();
+    EXPECT_EQ(scene.effects(), 39);
+    EXPECT_EQ(scene.events(), 39);
+    EXPECT_EQ(scene.dead_letters(1).size(), 1U);
+    EXPECT_EQ(scene.db.value("select next_offset from outbox.stored_offsets($1)"
+                             " where kafka_partition = 1",
+                             options.consumer),
+              "40");
+}
+
+TEST(Failure, ARecordWithoutAnEventIdIsADeadLetterAtOnce)
+{
+    Scene scene;
+    scene.writer.write(scene.topic, "k", "none", "");
+    scene.writer.write(scene.topic, "k", "malformed", "not-a-uuid");
+    scene.writer.write(scene.topic, "k", "good", "00000000-0000-7000-8000-00000000ABCD");
+    std::atomic<int> calls{0};
+    outbox::ConsumerOptions options = scene.options();
+    options.batch = 10;
+    RunningConsumer consumer(options,
+                             [&](PGconn *, const outbox::Record &record)
+                             {
+                                 ++calls;
+                                 EXPECT_EQ(record.event_id, "00000000-0000-7000-8000-00000000abcd");
+                             });
+    EXPECT_TRUE(scene.drained(options.consumer));
+    consumer.finish();
+    EXPECT_EQ(calls, 1);
+    for (const Record &letter : scene.dead_letters(2))
+        EXPECT_EQ(letter.header("dlq_attempts"), "0");
+}
+
+TEST(Failure, WhenADeadLetterCannotBeWrittenTheConsumerStopsAndNothingIsLost)
+{
+    Scene scene;
+    // Kafka refuses what is too large for a topic.
+    const std::string narrow = unique_name("narrow-");
+    kafka().create_topic(narrow);
+    kafka().create_topic(narrow + ".dlq", 1, {{"max.message.bytes", "1000"}});
+    const std::string big(5000, 'x');
+    scene.writer.write(narrow, "k", "{}", event_id(1), {}, 0);
+    scene.writer.write(narrow, "k", big, event_id(2), {}, 0);
+    scene.writer.write(narrow, "k", "{}", event_id(3), {}, 0);
+    outbox::ConsumerOptions options = scene.options();
+    options.topics = {narrow};
+    options.max_attempts = 2;
+    const auto handler = [&](PGconn *transaction, const outbox::Record &record)
+    {
+        insert_effect(transaction, record);
+        if (record.value == big)
+            throw std::runtime_error("too big for me");
+    };
+    {
+        RunningConsumer consumer(options, handler);
+        const std::exception_ptr failure = consumer.join();
+        ASSERT_TRUE(failure);
+        try
+        {
+            std::rethrow_exception(failure);
+        }
+        catch (const outbox::DeadLetterError &error)
+        {
+            EXPECT_EQ(error.code(), "MSG_SIZE_TOO_LARGE") << error.what();
+            EXPECT_EQ(error.topic(), narrow);
+            EXPECT_EQ(error.partition(), 0);
+            EXPECT_EQ(error.offset(), 1);
+        }
+    }
+    EXPECT_EQ(scene.effects(), 1);
+    EXPECT_EQ(group_lag(kafka().bootstrap(), options.consumer, narrow), 2);
+    // With a handler that has been mended nothing is missing.
+    RunningConsumer mended(options, &insert_effect);
+    EXPECT_TRUE(wait_until(kSoon, [&] { return scene.effects() == 3; }));
+    mended.finish();
+}
+
+TEST(Failure, AHandlerThatMistreatsItsTransactionHasFailed)
+{
+    struct Case
+    {
+        const char *sql;
+        const char *says;
+    };
+    const std::vector<Case> cases = {{"select 1/0", "let an error of SQL in its transaction pass"},
+                                     {"rollback", "ended the transaction"}};
+    for (const Case &one : cases)
+    {
+        Scene scene;
+        scene.writer.write(scene.topic, "k", "{}", event_id(1));
+        outbox::ConsumerOptions options = scene.options();
+        options.max_attempts = 2;
+        RunningConsumer consumer(options, [&](PGconn *transaction, const outbox::Record &)
+                                 { PQclear(PQexec(transaction, one.sql)); });
+        EXPECT_TRUE(scene.drained(options.consumer));
+        consumer.finish();
+        const std::vector<Record> letters = scene.dead_letters(1);
+        ASSERT_EQ(letters.size(), 1U);
+        EXPECT_NE(letters[0].header("dlq_error")->find(one.says), std::string::npos);
+    }
+}
+
+TEST(Failure, WhatACommitRefusesCountsAsAFailureOfItsRecord)
+{
+    Scene scene;
+    scene.db.exec(
+        "create table parents (id int primary key);"
+        "create table children (id int references parents deferrable initially deferred)");
+    scene.writer.write(scene.topic, "k", "{}", event_id(1));
+    outbox::ConsumerOptions options = scene.options();
+    options.max_attempts = 2;
+    RunningConsumer consumer(options, [&](PGconn *transaction, const outbox::Record &)
+                             { run_sql(transaction, "insert into children values (1)"); });
+    EXPECT_TRUE(scene.drained(options.consumer));
+    consumer.finish();
+    const std::vector<Record> letters = scene.dead_letters(1);
+    ASSERT_EQ(letters.size(), 1U);
+    EXPECT_NE(letters[0].header("dlq_error")->find("foreign key"), std::string::npos);
+}
+
+TEST(Failure, ASlowHandlerLosesItsPartitionsButNoEffectAndNoneIsMadeTwice)
+{
+    Scene scene;
+    for (int i = 0; i < 8; ++i)
+        scene.writer.send(scene.topic, std::to_string(i), "{}", event_id(i), {}, i % 4);
+    scene.writer.flush();
+    outbox::ConsumerOptions options = scene.options();
+    options.kafka_config["max.poll.interval.ms"] = "3000";
+    std::atomic<int> slow{0};
+    const auto handler = [&](PGconn *transaction, const outbox::Record &record)
+    {
+        insert_effect(transaction, record);
+        if (record.event_id == event_id(3) && ++slow == 1)
+            std::this_thread::sleep_for(Milliseconds(4500)); // beyond the interval
+    };
+    RunningConsumer first(options, handler);
+    RunningConsumer second(options, handler);
+    EXPECT_TRUE(scene.drained(options.consumer));
+    EXPECT_TRUE(
+        wait_until(kSoon, [&] { return first.logged("MAX_POLL") || second.logged("MAX_POLL"); }));
+    first.finish();
+    second.finish();
+    EXPECT_EQ(scene.effects(), 8);
+    EXPECT_EQ(scene.events(), 8);
+}
+
+TEST(Failure, ADatabaseWithoutTheExtensionEndsTheConsumerInsteadOfItsRecords)
+{
+    Scene scene;
+    TestDatabase bare(cluster(), TestDatabase::Extension::kNotInstalled);
+    scene.writer.write(scene.topic, "k", "{}", event_id(1));
+    outbox::ConsumerOptions options = scene.options();
+    options.conninfo = cluster().conninfo(bare.name());
+    RunningConsumer consumer(options, &insert_effect);
+    const std::exception_ptr failure = consumer.join();
+    ASSERT_TRUE(failure);
+    try
+    {
+        std::rethrow_exception(failure);
+    }
+    catch (const outbox::DatabaseError &error)
+    {
+        EXPECT_EQ(error.code().substr(0, 2), "3F");
+    }
+    EXPECT_EQ(group_lag(kafka().bootstrap(), options.consumer, scene.topic), 1);
+}

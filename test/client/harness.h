@@ -1,0 +1,114 @@
+// What the tests of the client have in common: a consumer in a thread, records made by hand.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "e2e/servers.h"
+#include "outbox/consumer.h"
+#include "outbox/error.h"
+#include "support/kafka_client.h"
+
+namespace outbox::test
+{
+
+constexpr auto kSoon = std::chrono::seconds(20); // limit of what should happen in moments
+
+// Options that make a consumer of tests quick; the name of its group is made unique.
+outbox::ConsumerOptions quick_options(const std::string &consumer, const std::string &topic,
+                                      const std::string &conninfo);
+
+// Runs a consumer in a thread until it is told to stop, or destroyed.
+class RunningConsumer
+{
+public:
+    RunningConsumer(outbox::ConsumerOptions options, outbox::Handler handler);
+    ~RunningConsumer();
+
+    void stop() { consumer_->stop(); }
+    // Waits until run() has ended, and gives what it threw, if anything. Fails the test if it does
+    // not end.
+    std::exception_ptr join(Milliseconds limit = kSoon);
+    // Stops and expects that run() returns.
+    void finish();
+    bool logged(const std::string &text) const;
+    std::string log() const;
+
+private:
+    mutable std::mutex mutex_;
+    std::string log_;
+    bool ended_ = false;
+    std::exception_ptr failure_;
+    std::unique_ptr<outbox::Consumer> consumer_;
+    std::thread thread_;
+};
+
+// Writes records as they are, with the header "id" if `id` is not empty, and waits for the broker.
+class RecordWriter
+{
+public:
+    explicit RecordWriter(const std::string &bootstrap);
+
+    void write(const std::string &topic, const std::string &key, const std::string &value,
+               const std::string &id, const std::vector<outbox::Header> &headers = {},
+               int32_t partition = RD_KAFKA_PARTITION_UA);
+    // The same without a wait, and then the wait for all.
+    void send(const std::string &topic, const std::string &key, const std::string &value,
+              const std::string &id, const std::vector<outbox::Header> &headers = {},
+              int32_t partition = RD_KAFKA_PARTITION_UA);
+    void flush();
+
+private:
+    KafkaHandle client_;
+};
+
+// A UUID for the n-th event of a test.
+std::string event_id(int number);
+
+// How many records of the topic the group has not committed yet; nothing when Kafka does not say.
+std::optional<int64_t> group_lag(const std::string &bootstrap, const std::string &group,
+                                 const std::string &topic);
+
+// A statement within a handler; throws outbox::DatabaseError.
+void run_sql(PGconn *connection, const std::string &sql);
+
+// A database with a table of effects, a topic, and its topic of dead letters.
+struct Scene
+{
+    explicit Scene(PgCluster &server = cluster());
+
+    outbox::ConsumerOptions options() const;
+    int effects() { return std::stoi(db.value("select count(*) from effects")); }
+    // Of different events.
+    int events() { return std::stoi(db.value("select count(distinct event_id) from effects")); }
+    bool reaches(int count)
+    {
+        return wait_until(kSoon, [&] { return effects() >= count; });
+    }
+    // Whether the group comes to the end of the topic.
+    bool drained(const std::string &group) const
+    {
+        return wait_until(kSoon, [&] { return group_lag(kafka().bootstrap(), group, topic) == 0; });
+    }
+    // Waits for this many.
+    std::vector<Record> dead_letters(size_t count) const;
+
+    PgCluster &server;
+    TestDatabase database;
+    Db db;
+    std::string topic;
+    RecordWriter writer{kafka().bootstrap()};
+};
+
+// A handler: a row in effects.
+void insert_effect(PGconn *transaction, const outbox::Record &record);
+
+} // namespace outbox::test

@@ -1,0 +1,193 @@
+// Inbound requests that come twice.
+#include "harness.h"
+#include "outbox/idempotent_request.h"
+
+using namespace outbox::test;
+using outbox::IdempotentRequest;
+using Outcome = IdempotentRequest::Outcome;
+
+namespace
+{
+
+using Connection = std::unique_ptr<PGconn, decltype(&PQfinish)>;
+
+struct RequestScene
+{
+    RequestScene() : database(cluster()), connection(connect()), other(connect())
+    {
+        run_sql(connection.get(), "create table payments (id int)");
+        hash = outbox::request_hash(connection.get(), "POST", "/payments", "{\"amount\": 5}");
+    }
+    Connection connect() const
+    {
+        return Connection(PQconnectdb(cluster().conninfo(database.name()).c_str()), &PQfinish);
+    }
+    // What another caller with the key gets.
+    Outcome ask(const std::string &key)
+    {
+        run_sql(other.get(), "begin");
+        const Outcome outcome = IdempotentRequest(other.get(), "shop", key, hash).outcome();
+        run_sql(other.get(), "rollback");
+        return outcome;
+    }
+    std::string payments() { return database.connect().value("select count(*) from payments"); }
+
+    TestDatabase database;
+    Connection connection;
+    Connection other;
+    std::string hash;
+};
+
+template <class Function>
+std::string
+code_of(Function &&function)
+{
+    try
+    {
+        function();
+    }
+    catch (const outbox::Error &error)
+    {
+        return error.code();
+    }
+    return "";
+}
+
+} // namespace
+
+TEST(IdempotentRequest, TheSecondOneGetsTheAnswerOfTheFirst)
+{
+    RequestScene scene;
+    outbox::Response response;
+    response.status = 201;
+    response.body = std::string("{\"id\": 1}\0\xff", 11);
+    response.content_type = "application/json";
+    response.headers = {{"Location", "/payments/1"}, {"X-Quote", "\"a\\b\"\n"}};
+    run_sql(scene.connection.get(), "begin");
+    {
+        IdempotentRequest request(scene.connection.get(), "shop", "k1", scene.hash);
+        EXPECT_EQ(request.outcome(), Outcome::started);
+        EXPECT_TRUE(request.to_be_done());
+        EXPECT_EQ(scene.ask("k1"), Outcome::in_progress);
+        run_sql(scene.connection.get(), "insert into payments values (1)");
+        request.complete(response);
+        EXPECT_FALSE(request.to_be_done());
+        EXPECT_EQ(code_of([&] { request.complete(response); }), "55000");
+    }
+    run_sql(scene.connection.get(), "commit");
+
+    run_sql(scene.connection.get(), "begin");
+    const IdempotentRequest again(scene.connection.get(), "shop", "k1", scene.hash);
+    EXPECT_EQ(again.outcome(), Outcome::replay);
+    EXPECT_FALSE(again.to_be_done());
+    EXPECT_EQ(again.response().status, 201);
+    EXPECT_EQ(again.response().body, response.body);
+    EXPECT_EQ(again.response().content_type, "application/json");
+    EXPECT_EQ(again.response().headers, response.headers);
+    const std::string other_hash =
+        outbox::request_hash(scene.connection.get(), "POST", "/payments", "{\"amount\": 6}");
+    EXPECT_EQ(IdempotentRequest(scene.connection.get(), "shop", "k1", other_hash).outcome(),
+              Outcome::mismatch);
+    run_sql(scene.connection.get(), "commit");
+}
+
+TEST(IdempotentRequest, AnExceptionReleasesTheKeyEvenIfTheTransactionIsCommitted)
+{
+    RequestScene scene;
+    run_sql(scene.connection.get(), "begin");
+    try
+    {
+        const IdempotentRequest request(scene.connection.get(), "shop", "k1", scene.hash);
+        throw std::runtime_error("the handler's");
+    }
+    catch (const std::runtime_error &)
+    {
+    }
+    run_sql(scene.connection.get(), "commit");
+    EXPECT_EQ(scene.ask("k1"), Outcome::started);
+
+    // In a transaction that has failed the rollback takes it back.
+    run_sql(scene.connection.get(), "begin");
+    {
+        const IdempotentRequest request(scene.connection.get(), "shop", "k1", scene.hash);
+        EXPECT_EQ(code_of([&] { run_sql(scene.connection.get(), "select 1/0"); }), "22012");
+    }
+    run_sql(scene.connection.get(), "rollback");
+    EXPECT_EQ(scene.ask("k1"), Outcome::started);
+}
+
+TEST(IdempotentRequest, TwoPhasesHoldTheKeyByALeaseThatAnExceptionReleases)
+{
+    RequestScene scene;
+    outbox::RequestOptions options;
+    options.mode = outbox::RequestMode::two_phase;
+    const auto begin = [&](PGconn *connection)
+    { return std::make_unique<IdempotentRequest>(connection, "shop", "k1", scene.hash, options); };
+
+    auto request = begin(scene.connection.get());
+    EXPECT_EQ(request->outcome(), Outcome::started);
+    const auto second = begin(scene.other.get());
+    EXPECT_EQ(second->outcome(), Outcome::in_progress);
+    EXPECT_GT(second->retry_after(), Milliseconds(1000));
+    EXPECT_LE(second->retry_after(), std::chrono::minutes(1));
+    request.reset(); // as when an exception passes
+    request = begin(scene.connection.get());
+    EXPECT_EQ(request->outcome(), Outcome::started);
+    request->complete({202, "later", "text/plain", {}});
+    request.reset();
+    EXPECT_EQ(begin(scene.connection.get())->outcome(), Outcome::replay);
+    EXPECT_EQ(begin(scene.connection.get())->response().body, "later");
+}
+
+TEST(IdempotentRequest, AStaleOwnerCannotComplete)
+{
+    RequestScene scene;
+    outbox::RequestOptions options;
+    options.mode = outbox::RequestMode::two_phase;
+    options.lease = Milliseconds(100);
+    IdempotentRequest stale(scene.connection.get(), "shop", "k1", scene.hash, options);
+    std::unique_ptr<IdempotentRequest> next;
+    EXPECT_TRUE(wait_until(kSoon,
+                           [&]
+                           {
+                               next = std::make_unique<IdempotentRequest>(
+                                   scene.other.get(), "shop", "k1", scene.hash, options);
+                               return next->outcome() == Outcome::taken_over;
+                           }));
+    EXPECT_EQ(code_of([&] { stale.complete({}); }), "55000");
+    EXPECT_TRUE(next->to_be_done());
+    next->complete({});
+}
+
+TEST(IdempotentRequest, BadInputIsRefusedAndChangesNothing)
+{
+    RequestScene scene;
+    PGconn *connection = scene.connection.get();
+    const auto make = [&](const std::string &scope, const std::string &key, const std::string &hash,
+                          const outbox::RequestOptions &options = {})
+    { return code_of([&] { IdempotentRequest(connection, scope, key, hash, options); }); };
+
+    EXPECT_EQ(make("shop", "k", scene.hash), "25P01");
+    outbox::RequestOptions two_phase;
+    two_phase.mode = outbox::RequestMode::two_phase;
+    run_sql(connection, "begin");
+    EXPECT_EQ(make("shop", "k", scene.hash, two_phase), "25001");
+    EXPECT_EQ(make(std::string("a\0b", 3), "k", scene.hash), "22023");
+    EXPECT_EQ(make("shop", std::string(1, '\0'), scene.hash), "22023");
+    EXPECT_EQ(PQtransactionStatus(connection), PQTRANS_INTRANS);
+    outbox::RequestOptions no_ttl;
+    no_ttl.ttl = Milliseconds(0);
+    const std::vector<std::function<std::string()>> refused = {
+        [&] { return make("", "k", scene.hash); }, [&] { return make("shop", "", scene.hash); },
+        [&] { return make("shop", "k", "short"); },
+        [&] { return make("shop", "k", scene.hash, no_ttl); }};
+    for (const auto &refusal : refused)
+    {
+        EXPECT_EQ(refusal(), "22023");
+        run_sql(connection, "rollback");
+        run_sql(connection, "begin");
+    }
+    run_sql(connection, "rollback");
+    EXPECT_EQ(code_of([&] { IdempotentRequest(nullptr, "shop", "k", scene.hash); }), "55000");
+    EXPECT_EQ(scene.database.connect().value("select count(*) from outbox.idempotency_keys"), "0");
+}

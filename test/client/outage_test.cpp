@@ -1,0 +1,142 @@
+// Connections that are lost, to PostgreSQL and to Kafka, at bad moments.
+#include <atomic>
+
+#include "harness.h"
+#include "support/tcp_proxy.h"
+
+using namespace outbox::test;
+
+TEST(Outage, AHandlerWhoseBackendIsKilledIsCalledAgainAndThatIsNoFailureOfTheRecord)
+{
+    Scene scene;
+    scene.writer.write(scene.topic, "k", "{}", event_id(1));
+    outbox::ConsumerOptions options = scene.options();
+    options.max_attempts = 1; // a counted failure would make it a dead letter
+    std::atomic<int> calls{0};
+    RunningConsumer consumer(options,
+                             [&](PGconn *transaction, const outbox::Record &record)
+                             {
+                                 insert_effect(transaction, record);
+                                 if (++calls <= 3)
+                                     run_sql(transaction,
+                                             "select pg_terminate_backend(pg_backend_pid())");
+                             });
+    EXPECT_TRUE(scene.drained(options.consumer));
+    consumer.finish();
+    EXPECT_EQ(calls, 4);
+    EXPECT_EQ(scene.effects(), 1);
+}
+
+// The COMMIT arrives, and its answer does not.
+TEST(Outage, ACommitOfUnknownOutcomeIsNotDoneTwice)
+{
+    for (const auto policy : {outbox::OffsetPolicy::kafka, outbox::OffsetPolicy::postgres})
+    {
+        Scene scene;
+        TcpProxy proxy;
+        proxy.forward_to(scene.server.port());
+        scene.writer.write(scene.topic, "k", "{}", event_id(1), {}, 0);
+        outbox::ConsumerOptions options = scene.options();
+        options.conninfo = scene.server.conninfo(scene.database.name()) +
+                           " host=127.0.0.1 port=" + std::to_string(proxy.port());
+        options.offsets = policy;
+        std::atomic<int> calls{0};
+        RunningConsumer consumer(options,
+                                 [&](PGconn *transaction, const outbox::Record &record)
+                                 {
+                                     insert_effect(transaction, record);
+                                     ++calls;
+                                     // What comes back arrives long after the cut below.
+                                     proxy.set(TcpProxy::Mode::kDelay, Milliseconds(1000));
+                                 });
+        ASSERT_TRUE(scene.reaches(1)); // committed, and the consumer does not know
+        EXPECT_FALSE(consumer.logged("will be tried again"));
+        proxy.set(TcpProxy::Mode::kCut);
+        EXPECT_TRUE(wait_until(kSoon, [&] { return consumer.logged("will be tried again"); }));
+        proxy.set(TcpProxy::Mode::kPass);
+        EXPECT_TRUE(scene.drained(options.consumer));
+        consumer.finish();
+        EXPECT_EQ(calls, 1);
+        EXPECT_EQ(scene.effects(), 1);
+    }
+}
+
+TEST(Outage, PostgresCanBeAwayAtTheBeginningAndBeRestartedLater)
+{
+    OwnCluster server;
+    Scene scene(server);
+    for (int i = 0; i < 300; ++i)
+        scene.writer.send(scene.topic, std::to_string(i), "{}", event_id(i));
+    scene.writer.flush();
+    outbox::ConsumerOptions options = scene.options();
+    options.offsets = outbox::OffsetPolicy::postgres; // which are asked for at the assignment
+    server.stop();
+    RunningConsumer consumer(options, &insert_effect);
+    EXPECT_TRUE(wait_until(kSoon, [&] { return consumer.logged("stored offsets: "); }));
+    server.start();
+    scene.db = scene.database.connect();
+    EXPECT_TRUE(scene.reaches(1));
+    for (int round = 0; round < 2; ++round)
+    {
+        server.restart();
+        scene.db = scene.database.connect();
+        for (int i = 0; i < 300; ++i)
+            scene.writer.send(scene.topic, std::to_string(i), "{}",
+                              event_id((round + 1) * 300 + i));
+        scene.writer.flush();
+    }
+    EXPECT_TRUE(scene.drained(options.consumer));
+    consumer.finish();
+    EXPECT_EQ(scene.effects(), 900);
+    EXPECT_EQ(scene.events(), 900);
+}
+
+TEST(Outage, KafkaCanGoAwayAndComeBack)
+{
+    Scene scene;
+    const outbox::ConsumerOptions options = scene.options();
+    RunningConsumer consumer(options, &insert_effect);
+    for (int i = 0; i < 50; ++i)
+        scene.writer.send(scene.topic, std::to_string(i), "{}", event_id(i));
+    scene.writer.flush();
+    ASSERT_TRUE(scene.reaches(50));
+    kafka().kill9();
+    EXPECT_TRUE(wait_until(kSoon, [&] { return consumer.logged("_TRANSPORT"); }));
+    kafka().start();
+    for (int i = 0; i < 100; ++i) // half of them again
+        scene.writer.send(scene.topic, std::to_string(i), "{}", event_id(i));
+    scene.writer.flush();
+    EXPECT_TRUE(scene.reaches(100));
+    EXPECT_TRUE(scene.drained(options.consumer));
+    consumer.finish();
+    EXPECT_EQ(scene.effects(), 100);
+    EXPECT_EQ(scene.events(), 100);
+}
+
+TEST(Outage, StopReturnsSoonWhileKafkaIsAwayOrPostgresDoesNotAnswer)
+{
+    Scene scene;
+    TcpProxy to_kafka;
+    TcpProxy to_postgres;
+    to_postgres.forward_to(scene.server.port());
+    scene.writer.write(scene.topic, "k", "{}", event_id(1));
+    outbox::ConsumerOptions options = scene.options();
+    options.close_timeout = Milliseconds(1000);
+    options.conninfo = scene.server.conninfo(scene.database.name()) +
+                       " host=127.0.0.1 port=" + std::to_string(to_postgres.port());
+    {
+        to_postgres.set(TcpProxy::Mode::kBlackHole);
+        RunningConsumer consumer(options, &insert_effect);
+        EXPECT_TRUE(wait_until(kSoon, [&] { return consumer.logged("connecting to PostgreSQL"); }));
+        const auto start = Clock::now();
+        consumer.finish();
+        EXPECT_LT(since(start), Milliseconds(3000));
+    }
+    options.bootstrap_servers = "127.0.0.1:" + std::to_string(to_kafka.port());
+    to_kafka.set(TcpProxy::Mode::kCut);
+    RunningConsumer consumer(options, &insert_effect);
+    EXPECT_TRUE(wait_until(kSoon, [&] { return consumer.logged("_TRANSPORT"); }));
+    const auto start = Clock::now();
+    consumer.finish();
+    EXPECT_LT(since(start), Milliseconds(3000));
+}

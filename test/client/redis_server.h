@@ -1,0 +1,33 @@
+// A real Redis of a test.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "outbox/redis_dedup_store.h"
+#include "support/process.h"
+
+namespace outbox::test
+{
+
+// On a free port of 127.0.0.1, with nothing on disk: what it holds ends with it.
+class RedisServer
+{
+public:
+    explicit RedisServer(const std::string &password = "");
+
+    // Starts it and waits until it answers.
+    void start();
+    void kill9() { process_.reset(); }
+    int port() const { return port_; }
+
+    // For this server, with a ttl of ten minutes and a replay window of five.
+    outbox::RedisOptions options() const;
+
+private:
+    const int port_;
+    const std::string password_;
+    std::unique_ptr<Process> process_;
+};
+
+} // namespace outbox::test

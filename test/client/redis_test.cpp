@@ -1,0 +1,194 @@
+// The dedup store in Redis, alone and with a consumer.
+#include <atomic>
+
+#include "harness.h"
+#include "redis_server.h"
+
+using namespace outbox::test;
+using outbox::Claim;
+using outbox::RedisDedupStore;
+
+namespace
+{
+
+const std::string kId = event_id(1);
+
+outbox::ConsumerOptions
+redis_options(const std::string &topic, const outbox::RedisOptions &redis)
+{
+    outbox::ConsumerOptions options = quick_options("redis", topic, "");
+    options.store = std::make_shared<RedisDedupStore>(redis);
+    return options;
+}
+
+std::string
+new_topic()
+{
+    const std::string topic = unique_name("redis-");
+    kafka().create_topic(topic);
+    return topic;
+}
+
+bool
+drained(const outbox::ConsumerOptions &options)
+{
+    return wait_until(
+        kSoon,
+        [&] { return group_lag(kafka().bootstrap(), options.consumer, options.topics[0]) == 0; });
+}
+
+std::string
+refusal(const outbox::RedisOptions &options)
+{
+    try
+    {
+        const RedisDedupStore store(options);
+    }
+    catch (const outbox::UsageError &error)
+    {
+        return error.what();
+    }
+    return "";
+}
+
+} // namespace
+
+TEST(Redis, ATtlShorterThanTheReplayWindowIsRefused)
+{
+    outbox::RedisOptions options;
+    EXPECT_NE(refusal(options).find("must be positive"), std::string::npos);
+    options.ttl = std::chrono::hours(24);
+    options.replay_window = std::chrono::hours(24) + Milliseconds(1);
+    EXPECT_NE(refusal(options).find("shorter than the replay window"), std::string::npos);
+    options.replay_window = options.ttl;
+    EXPECT_EQ(refusal(options), "");
+    options.lease = options.ttl + Milliseconds(1);
+    EXPECT_NE(refusal(options).find("shorter than the lease"), std::string::npos);
+    options.lease = Milliseconds(1);
+    options.port = 70000;
+    EXPECT_NE(refusal(options).find("port"), std::string::npos);
+}
+
+TEST(Redis, AClaimIsForOneAndIsConfirmedReleasedOrRunsOut)
+{
+    RedisServer redis;
+    outbox::RedisOptions options = redis.options();
+    RedisDedupStore mine(options);
+    options.lease = Milliseconds(300);
+    RedisDedupStore others(options);
+
+    EXPECT_EQ(mine.claim(nullptr, "c", kId), Claim::first);
+    EXPECT_EQ(others.claim(nullptr, "c", kId), Claim::busy);
+    EXPECT_EQ(others.claim(nullptr, "another consumer", kId), Claim::first);
+    EXPECT_EQ(mine.claim(nullptr, "c", kId), Claim::first) << "an attempt whose release was lost";
+    others.release("c", kId); // not theirs
+    EXPECT_EQ(others.claim(nullptr, "c", kId), Claim::busy);
+    mine.release("c", kId);
+    EXPECT_EQ(others.claim(nullptr, "c", kId), Claim::first);
+    // Its lease runs out, as if it had died.
+    EXPECT_TRUE(wait_until(kSoon, [&] { return mine.claim(nullptr, "c", kId) == Claim::first; }));
+    EXPECT_FALSE(others.confirm("c", kId)) << "too late";
+    EXPECT_TRUE(mine.confirm("c", kId));
+    EXPECT_EQ(mine.claim(nullptr, "c", kId), Claim::repeated);
+    EXPECT_EQ(others.claim(nullptr, "c", kId), Claim::repeated);
+}
+
+TEST(Redis, ErrorsOfItAreStoreErrors)
+{
+    RedisServer redis("secret word");
+    outbox::RedisOptions options = redis.options();
+    EXPECT_EQ(RedisDedupStore(options).claim(nullptr, "c", kId), Claim::first);
+    options.password = "wrong";
+    for (int twice = 0; twice < 2; ++twice) // not usable after a refusal, either
+    {
+        RedisDedupStore store(options);
+        try
+        {
+            (void) store.claim(nullptr, "c", kId);
+            ADD_FAILURE() << "accepted a wrong password";
+        }
+        catch (const outbox::StoreError &error)
+        {
+            EXPECT_EQ(error.code(), "58000");
+            EXPECT_EQ(std::string(error.what()).find("wrong password"), std::string::npos);
+        }
+    }
+    redis.kill9();
+    RedisDedupStore store(redis.options());
+    try
+    {
+        (void) store.claim(nullptr, "c", kId);
+        ADD_FAILURE() << "claimed without a Redis";
+    }
+    catch (const outbox::StoreError &error)
+    {
+        EXPECT_EQ(error.code(), "08006");
+    }
+}
+
+TEST(Redis, AnEventThatComesTwiceIsProcessedOnceAndAFailureIsTriedAgain)
+{
+    RedisServer redis;
+    RecordWriter writer(kafka().bootstrap());
+    const std::string topic = new_topic();
+    for (int i = 0; i < 40; ++i)
+        writer.send(topic, "k", "{}", event_id(i / 2));
+    writer.flush();
+    std::atomic<int> failures{0};
+    std::map<std::string, int> effects;
+    const outbox::ConsumerOptions options = redis_options(topic, redis.options());
+    RunningConsumer consumer(options,
+                             [&](PGconn *transaction, const outbox::Record &record)
+                             {
+                                 EXPECT_EQ(transaction, nullptr);
+                                 if (++failures <= 3)
+                                     throw std::runtime_error("not yet");
+                                 ++effects[record.event_id];
+                             });
+    EXPECT_TRUE(drained(options));
+    consumer.finish();
+    EXPECT_EQ(effects.size(), 20U);
+    for (const auto &[id, count] : effects)
+        EXPECT_EQ(count, 1) << id;
+}
+
+TEST(Redis, AnEventThatADeadConsumerHadInHandIsProcessedWhenItsLeaseIsOver)
+{
+    RedisServer redis;
+    RecordWriter writer(kafka().bootstrap());
+    const std::string topic = new_topic();
+    const outbox::ConsumerOptions options = redis_options(topic, redis.options());
+    outbox::RedisOptions dead = redis.options();
+    dead.lease = Milliseconds(3000);
+    EXPECT_EQ(RedisDedupStore(dead).claim(nullptr, options.consumer, kId), Claim::first);
+    writer.write(topic, "k", "{}", kId);
+    std::atomic<int> calls{0};
+    RunningConsumer consumer(options, [&](PGconn *, const outbox::Record &) { ++calls; });
+    EXPECT_TRUE(wait_until(kSoon, [&] { return consumer.logged("somebody else is processing"); }));
+    EXPECT_EQ(calls, 0);
+    EXPECT_TRUE(drained(options));
+    consumer.finish();
+    EXPECT_EQ(calls, 1);
+}
+
+TEST(Redis, AnEffectWhoseMarkCannotBeWrittenIsMarkedWhenRedisIsBack)
+{
+    RedisServer redis;
+    RecordWriter writer(kafka().bootstrap());
+    const std::string topic = new_topic();
+    writer.write(topic, "k", "{}", kId, {}, 0);
+    const outbox::ConsumerOptions options = redis_options(topic, redis.options());
+    std::atomic<int> calls{0};
+    RunningConsumer consumer(options,
+                             [&](PGconn *, const outbox::Record &)
+                             {
+                                 ++calls;
+                                 redis.kill9();
+                             });
+    EXPECT_TRUE(wait_until(kSoon, [&] { return consumer.logged("the dedup store: "); }));
+    redis.start();
+    writer.write(topic, "k", "{}", kId, {}, 0);
+    EXPECT_TRUE(drained(options));
+    consumer.finish();
+    EXPECT_EQ(calls, 1);
+}
