@@ -157,10 +157,44 @@ event_id(int number)
     return text;
 }
 
+namespace
+{
+
+constexpr int kAskMs = 5000;
+
+// Where the next record of the partition will go.
+std::optional<int64_t>
+end_of(rd_kafka_t *client, const std::string &topic, int partition)
+{
+    int64_t low = 0;
+    int64_t high = 0;
+    if (rd_kafka_query_watermark_offsets(client, topic.c_str(), partition, &low, &high, kAskMs) !=
+        RD_KAFKA_RESP_ERR_NO_ERROR)
+        return std::nullopt;
+    return high;
+}
+
+} // namespace
+
+std::optional<int64_t>
+records_in(const std::string &bootstrap, const std::string &topic)
+{
+    const KafkaHandle client = make_kafka_client(RD_KAFKA_CONSUMER, bootstrap, {});
+    const int partitions = partition_count(client.get(), topic);
+    int64_t records = 0;
+    for (int i = 0; i < partitions; ++i)
+    {
+        const std::optional<int64_t> end = end_of(client.get(), topic, i);
+        if (!end)
+            return std::nullopt;
+        records += *end;
+    }
+    return partitions > 0 ? std::optional(records) : std::nullopt;
+}
+
 std::optional<int64_t>
 group_lag(const std::string &bootstrap, const std::string &group, const std::string &topic)
 {
-    constexpr int kLimitMs = 5000;
     const KafkaHandle client =
         make_kafka_client(RD_KAFKA_CONSUMER, bootstrap, {{"group.id", group}});
     const int partitions = partition_count(client.get(), topic);
@@ -171,17 +205,15 @@ group_lag(const std::string &bootstrap, const std::string &group, const std::str
         list(rd_kafka_topic_partition_list_new(partitions), &rd_kafka_topic_partition_list_destroy);
     for (int i = 0; i < partitions; ++i)
         rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), i);
-    if (rd_kafka_committed(client.get(), list.get(), kLimitMs) != RD_KAFKA_RESP_ERR_NO_ERROR)
+    if (rd_kafka_committed(client.get(), list.get(), kAskMs) != RD_KAFKA_RESP_ERR_NO_ERROR)
         return std::nullopt;
     int64_t lag = 0;
     for (int i = 0; i < partitions; ++i)
     {
-        int64_t low = 0;
-        int64_t high = 0;
-        if (rd_kafka_query_watermark_offsets(client.get(), topic.c_str(), i, &low, &high,
-                                             kLimitMs) != RD_KAFKA_RESP_ERR_NO_ERROR)
+        const std::optional<int64_t> end = end_of(client.get(), topic, i);
+        if (!end)
             return std::nullopt;
-        lag += high - std::max<int64_t>(list->elems[i].offset, 0);
+        lag += *end - std::max<int64_t>(list->elems[i].offset, 0);
     }
     return lag;
 }

@@ -77,6 +77,9 @@ std::string event_id(int number);
 std::optional<int64_t> group_lag(const std::string &bootstrap, const std::string &group,
                                  const std::string &topic);
 
+// How many records have been written to the topic; nothing when Kafka does not say.
+std::optional<int64_t> records_in(const std::string &bootstrap, const std::string &topic);
+
 // A statement within a handler; throws outbox::DatabaseError.
 void run_sql(PGconn *connection, const std::string &sql);
 
