@@ -95,8 +95,9 @@ TEST(KafkaThreads, EndWithTheProducer)
         driver.produce("t", "k", "v");
         ASSERT_TRUE(driver.serve_until_settled());
         EXPECT_GT(threads().size(), before.size());
-        EXPECT_TRUE(driver.producer().close(1000));
-        EXPECT_TRUE(driver.producer().close(1000));
+        // How soon is librdkafka's matter and the machine's; what a caller waits is bounded below.
+        EXPECT_TRUE(driver.producer().close(static_cast<int>(kLimit.count())));
+        EXPECT_TRUE(driver.producer().close(0));
     }
     EXPECT_TRUE(wait_until(kLimit, [&] { return threads() == before; }));
 }
