@@ -56,6 +56,7 @@ create table outbox.ticks (
   published_at timestamptz not null
 );
 create index ticks_next_xid on outbox.ticks (next_xid);
+create index ticks_published_at on outbox.ticks (published_at);
 comment on table outbox.ticks is
   'At most about once a second: every event visible in the snapshot was published at that time or before.';
 comment on column outbox.ticks.next_xid is 'First transaction id that the snapshot does not see (its xmax), for look-ups by an event''s xid.';
