@@ -177,7 +177,9 @@ run_round()
     if (!publisher.save_if_due(now, false, &save_ms))
         exit_as(RelayExit::restart);
     show();
-    return sooner(sooner(wait_ms, save_ms), sooner(publisher.serve_within_ms(), kPollMs));
+    const long turn_ms = TimestampDifferenceMilliseconds(now, relay.turn_ring_at);
+    return sooner(sooner(sooner(wait_ms, save_ms), turn_ms),
+                  sooner(publisher.serve_within_ms(), kPollMs));
 }
 
 // Needs a transaction with an active snapshot.

@@ -194,12 +194,17 @@ move_settled(EventTables *tables, int from, int to, int count)
     spi_execute(kSettled, 2, types, values, SPI_OK_SELECT);
     SPITupleTable *found = SPI_tuptable;
     const uint64 rows = SPI_processed;
+    const MemoryContext outer = CurrentMemoryContext;
+    const MemoryContext one = AllocSetContextCreate(outer, "outbox event", ALLOCSET_DEFAULT_SIZES);
     for (uint64 i = 0; i < rows; i++)
     {
         bool is_null;
         const int64 seq = DatumGetInt64(SPI_getbinval(found->vals[i], found->tupdesc, 1, &is_null));
         const int64 xid = DatumGetInt64(SPI_getbinval(found->vals[i], found->tupdesc, 2, &is_null));
+        (void) MemoryContextSwitchTo(one);
         move_event(tables, from, to, xid, seq);
+        (void) MemoryContextSwitchTo(outer);
+        MemoryContextReset(one);
     }
     SPI_finish();
 }

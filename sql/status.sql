@@ -94,7 +94,19 @@ comment on view outbox.dead_letters is
 
 create function outbox.wait_published(event_id uuid, timeout interval default '10 s')
 returns boolean
-language c volatile parallel unsafe
+language c volatile parallel unsafe security definer
+set search_path = pg_catalog, pg_temp
 as 'MODULE_PATHNAME', 'outbox_wait_published';
 comment on function outbox.wait_published(uuid, interval) is
-  'Waits until the event is published; false when the timeout passes first. Call it after the emitting transaction has committed.';
+  'Waits until the event is published; false when the timeout passes first. Call it after the emitting transaction has committed, and within outbox.retention.';
+
+-- Without sequential scans plans look expensive to the compiler of expressions.
+create function outbox.drain(timeout interval default '1 min')
+returns boolean
+language c volatile parallel unsafe security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as 'MODULE_PATHNAME', 'outbox_drain';
+comment on function outbox.drain(interval) is
+  'Waits until no committed event is unpublished; false when the timeout passes first. Stop what emits before. Failed events are not waited for.';
