@@ -239,9 +239,11 @@ truncate_if_due(Look *look, int slot)
     }
 }
 
-void
+// Returns false when there was none to move that is not locked.
+bool
 move_failed_events(const Look &look, int slot)
 {
+    uint64 moved = 0;
     EventTables tables = {};
     begin_transaction();
     const Oid from = lock_tables() ? table_of(slot) : InvalidOid;
@@ -250,10 +252,11 @@ move_failed_events(const Look &look, int slot)
         ConditionalLockRelationOid(to, RowExclusiveLock))
     {
         if (open_events(&tables) == OpenResult::opened)
-            move_settled(&tables, slot, look.current, kMovedAtOnce);
+            moved = move_settled(&tables, slot, look.current, kMovedAtOnce);
         close_events(&tables);
     }
     end_transaction();
+    return moved > 0;
 }
 
 int
@@ -377,11 +380,12 @@ turn_ring(DatabaseSlot *shared, TimestampTz now)
         const Verdict verdict = look.slots[slot].verdict;
         if (verdict != Verdict::failed_first && verdict != Verdict::due)
             continue;
+        bool waits = false;
         if (verdict == Verdict::failed_first)
-            move_failed_events(look, slot);
+            waits = !move_failed_events(look, slot);
         else
             truncate_if_due(&look, slot);
-        if (look.slots[slot].verdict == Verdict::held)
+        if (waits || look.slots[slot].verdict == Verdict::held)
         {
             pause = Min(pause, kRetryMs);
             continue;

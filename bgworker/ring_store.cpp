@@ -16,12 +16,13 @@ constexpr const char *kRead = "select r.slot, r.is_current, r.began_at, r.ended_
 constexpr const char *kPublished = "select p.from_snapshot::text from outbox.current_position p";
 
 // The position is not written again when there is nothing to publish, and a tick at most once a
-// second: the one or the other tells of the last events.
+// second: the one or the other tells of the last events. Ticks of a dump are of another history.
 constexpr const char *kOld =
     "select coalesce("
     "(select p.from_snapshot::text from outbox.current_position p "
     " where p.updated_at operator(pg_catalog.<=) $1), "
     "(select t.snapshot::text from outbox.ticks t where t.published_at operator(pg_catalog.<=) $1 "
+    " and t.xmin operator(pg_catalog.=) t.written_by::xid "
     " order by t.published_at desc limit 1))";
 
 constexpr const char *kSetAside =
@@ -185,7 +186,7 @@ events_set_aside(int slot)
     return counts;
 }
 
-void
+uint64
 move_settled(EventTables *tables, int from, int to, int count)
 {
     Oid types[] = {INT2OID, INT8OID};
@@ -207,6 +208,7 @@ move_settled(EventTables *tables, int from, int to, int count)
         MemoryContextReset(one);
     }
     SPI_finish();
+    return rows;
 }
 
 void

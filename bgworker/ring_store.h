@@ -32,8 +32,8 @@ struct SetAside
 SetAside events_set_aside(int slot);
 
 // Gives up to `count` FAILED or DISCARDED events of a slot a place in another one. Their numbers
-// stay, so they are in no window, and are found as before.
-void move_settled(EventTables *tables, int from, int to, int count);
+// stay, so they are in no window, and are found as before. Returns how many.
+uint64 move_settled(EventTables *tables, int from, int to, int count);
 
 void write_current(int before, int slot);
 void write_truncated(int slot);

@@ -59,6 +59,7 @@ select
     coalesce(
       (select t.published_at from outbox.ticks t
         where t.next_xid operator(pg_catalog.>) e.xid and outbox.visible_in(e.xid, t.snapshot)
+          and t.xmin operator(pg_catalog.=) t.written_by::xid
         order by t.next_xid limit 1),
       p.updated_at) end as published_at,
   case when d.seq is not null then d.last_error
