@@ -158,6 +158,37 @@ scan_range(const EventTables::Slot &slot, const IndexRange &range, WindowKeys *k
     return more;
 }
 
+// The highest transaction id in the slot's index, rolled-back rows included. Most slots of the ring
+// end before a window begins, and a window has as many ranges as there are running transactions.
+uint64
+highest_xid(const EventTables::Slot &slot)
+{
+    IndexScanDesc scan = begin_index_scan(slot.table, slot.index, GetActiveSnapshot(), 0);
+    scan->xs_want_itup = true;
+    index_rescan(scan, nullptr, 0, nullptr, 0);
+    uint64 highest = 0;
+    if (index_getnext_tid(scan, BackwardScanDirection) != nullptr)
+    {
+        bool is_null;
+        highest = static_cast<uint64>(
+            DatumGetInt64(index_getattr(scan->xs_itup, 1, scan->xs_itupdesc, &is_null)));
+    }
+    index_endscan(scan);
+    return highest;
+}
+
+// The first visible row that the key finds is left in the slot's `row`.
+bool
+find_row(const EventTables::Slot &slot, ScanKeyData *key)
+{
+    IndexScanDesc scan = begin_index_scan(slot.table, slot.index, GetActiveSnapshot(), 1);
+    index_rescan(scan, key, 1, nullptr, 0);
+    // Marks the entries of rows that are dead, so that they are read once.
+    const bool found = index_getnext_slot(scan, ForwardScanDirection, slot.row);
+    index_endscan(scan);
+    return found;
+}
+
 Datum
 column(TupleTableSlot *row, EventColumn number)
 {
@@ -252,12 +283,16 @@ scan_keys(EventTables *tables, WindowKeys *keys, XLogRecPtr *commit_lsn)
 {
     CommitLog log = {PG_UINT64_MAX, *commit_lsn};
     const size_t ranges = keys->ranges().size();
+    uint64 reach[kRingSlots];
+    for (int slot = 0; slot < kRingSlots; slot++)
+        reach[slot] = tables->slots[slot].index == nullptr ? 0 : highest_xid(tables->slots[slot]);
     for (size_t i = 0; i < ranges; i++)
     {
         const IndexRange range = keys->ranges()[i];
         keys->begin_range(i);
         const EventTables::Slot &slot = tables->slots[range.slot];
-        if (slot.index != nullptr && !scan_range(slot, range, keys, &log))
+        if (slot.index != nullptr && range.first.xid <= reach[range.slot] &&
+            !scan_range(slot, range, keys, &log))
             return false;
     }
     *commit_lsn = log.latest;
@@ -316,13 +351,50 @@ has_restored_events(EventTables *tables)
             continue;
         ScanKeyData key;
         set_key(&key, 1, BTLessStrategyNumber, F_INT8LT, 0);
-        IndexScanDesc scan = begin_index_scan(slot.table, slot.index, GetActiveSnapshot(), 1);
-        index_rescan(scan, &key, 1, nullptr, 0);
-        // Marks the entries of rows that have got their place as dead, so that they are read once.
-        found = index_getnext_slot(scan, ForwardScanDirection, slot.row);
-        index_endscan(scan);
+        found = find_row(slot, &key);
     }
     return found;
+}
+
+bool
+has_events_beyond(EventTables *tables, int slot_number, const XidSnapshot &snapshot)
+{
+    const EventTables::Slot &slot = tables->slots[slot_number];
+    if (slot.index == nullptr)
+        return false;
+    ScanKeyData key;
+    set_key(&key, 1, BTLessStrategyNumber, F_INT8LT, 0);
+    bool found = find_row(slot, &key);
+    set_key(&key, 1, BTGreaterEqualStrategyNumber, F_INT8GE, static_cast<int64>(snapshot.xmax()));
+    found = found || find_row(slot, &key);
+    for (size_t i = 0; i < snapshot.running().size() && !found; i++)
+        found = has_events_of(tables, slot_number, static_cast<int64>(snapshot.running()[i]));
+    return found;
+}
+
+bool
+has_events_of(EventTables *tables, int slot_number, int64 xid)
+{
+    const EventTables::Slot &slot = tables->slots[slot_number];
+    ScanKeyData key;
+    set_key(&key, 1, BTEqualStrategyNumber, F_INT8EQ, xid);
+    return slot.index != nullptr && find_row(slot, &key);
+}
+
+int64
+lowest_xid(EventTables *tables)
+{
+    int64 lowest = PG_INT64_MAX;
+    for (const EventTables::Slot &slot : tables->slots)
+    {
+        ScanKeyData key;
+        set_key(&key, 1, BTGreaterStrategyNumber, F_INT8GT, 0);
+        if (slot.index == nullptr || !find_row(slot, &key))
+            continue;
+        slot_getallattrs(slot.row);
+        lowest = Min(lowest, DatumGetInt64(column(slot.row, kXid)));
+    }
+    return lowest;
 }
 
 Locator

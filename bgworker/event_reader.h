@@ -75,6 +75,16 @@ bool find_event(EventTables *tables, int slot, int64 xid, int64 seq, EventRow *e
 // negative.
 bool has_restored_events(EventTables *tables);
 
+// Whether the slot has an event that the snapshot does not see, or one that came with a dump and is
+// not settled yet.
+bool has_events_beyond(EventTables *tables, int slot, const XidSnapshot &snapshot);
+
+// Whether the slot has events of this transaction id.
+bool has_events_of(EventTables *tables, int slot, int64 xid);
+
+// The lowest transaction id above 0 of all events; PG_INT64_MAX when there is none.
+int64 lowest_xid(EventTables *tables);
+
 // Encoding of a row's place: slot, block, offset.
 Locator make_locator(int slot, const ItemPointerData *place);
 int slot_of(Locator locator);

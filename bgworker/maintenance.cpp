@@ -47,7 +47,7 @@ summarize_ranges(Oid index, BlockNumber blocks, BlockNumber *next, TimestampTz b
 }
 
 bool
-summarize_slot(Oid schema, int slot, TimestampTz began)
+summarize_slot(Oid schema, int slot, int current, TimestampTz began)
 {
     char name[NAMEDATALEN];
     snprintf(name, sizeof(name), "events_%d", slot);
@@ -61,22 +61,29 @@ summarize_slot(Oid schema, int slot, TimestampTz began)
     table_close(relation, NoLock);
     if (blocks < summarized[slot])
         summarized[slot] = 0; // truncated since
-    if (blocks - summarized[slot] < kEnoughBlocks)
+    // Nothing follows in a slot that was left.
+    if (blocks - summarized[slot] < (slot == current ? kEnoughBlocks : kBlocksPerRange))
         return false;
     return summarize_ranges(index, blocks, &summarized[slot], began);
 }
 
 } // namespace
 
+void
+forget_summaries(int slot)
+{
+    summarized[slot] = 0;
+}
+
 bool
-summarize_new_blocks()
+summarize_new_blocks(int current_slot)
 {
     const TimestampTz began = GetCurrentTimestamp();
     bool more = false;
     begin_transaction();
     const Oid schema = get_namespace_oid("outbox", true);
     for (int slot = 0; OidIsValid(schema) && slot < kRingSlots && !more; slot++)
-        more = summarize_slot(schema, slot, began);
+        more = summarize_slot(schema, slot, current_slot, began);
     end_transaction();
     return more;
 }

@@ -53,6 +53,7 @@ Publisher::start(const StoredPosition &stored)
     window_open_ = progress_.windows() > 0;
     ask_standbys_ = true;
     published_before_ = stored.published_total;
+    saved_open_ = window_open_;
 }
 
 void

@@ -194,6 +194,7 @@ private:
     TimestampTz last_published_at_ = 0;
     std::uint64_t saved_prefix_ = 0;
     std::uint64_t saved_redelivered_ = 0;
+    bool saved_open_ = false; // with a window under way
     TimestampTz saved_at_ = 0;
     TimestampTz tick_at_ = 0;
 

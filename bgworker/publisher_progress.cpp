@@ -44,8 +44,10 @@ Publisher::save_if_due(TimestampTz now, bool at_once, long *wait_ms)
     static Position position;
     call_cpp([&] { position = progress_.position(); });
     const std::uint64_t prefix = progress_.acknowledged_prefix();
-    // A position that only skips transactions without events is worth no write.
-    const bool moved = prefix != saved_prefix_ || redelivered_ != saved_redelivered_;
+    // A position that only skips transactions without events is worth no write, but one without an
+    // open window is: it says of whole slots that they are published.
+    const bool moved = prefix != saved_prefix_ || redelivered_ != saved_redelivered_ ||
+                       (saved_open_ && caught_up());
     if (!moved)
         return true;
     const long interval = caught_up() ? kSaveIdleMs : kSaveMs;
@@ -65,6 +67,7 @@ Publisher::save_if_due(TimestampTz now, bool at_once, long *wait_ms)
     if (!saved)
         return false;
     saved_prefix_ = prefix;
+    saved_open_ = !(position.from == position.to);
     saved_redelivered_ = redelivered_;
     saved_at_ = now;
     if (tick)

@@ -10,6 +10,7 @@
 #include "short_transaction.h"
 #include "maintenance.h"
 #include "restore.h"
+#include "ring.h"
 
 #include "../extension/settings.h"
 
@@ -176,7 +177,9 @@ run_round()
     if (!publisher.save_if_due(now, false, &save_ms))
         exit_as(RelayExit::restart);
     show();
-    return sooner(sooner(wait_ms, save_ms), sooner(publisher.serve_within_ms(), kPollMs));
+    const long turn_ms = TimestampDifferenceMilliseconds(now, relay.turn_ring_at);
+    return sooner(sooner(sooner(wait_ms, save_ms), turn_ms),
+                  sooner(publisher.serve_within_ms(), kPollMs));
 }
 
 // Needs a transaction with an active snapshot.
@@ -199,9 +202,11 @@ maintain()
     const TimestampTz now = GetCurrentTimestamp();
     if (relay.summarize_at <= now)
     {
-        const int pause = summarize_new_blocks() ? kMoreSummariesMs : kMaintainMs;
+        const int pause = summarize_new_blocks(ring_slot()) ? kMoreSummariesMs : kMaintainMs;
         relay.summarize_at = TimestampTzPlusMilliseconds(now, pause);
     }
+    if (relay.turn_ring_at <= now)
+        relay.turn_ring_at = TimestampTzPlusMilliseconds(now, turn_ring(relay.slot, now));
     if (relay.maintain_at > now)
         return;
     begin_transaction();
@@ -287,6 +292,7 @@ load()
         exit_as(RelayExit::no_extension);
     const LoadResult result = load_position(&stored, problem, sizeof(problem));
     relay.database_settings = read_database_settings();
+    load_ring(relay.slot);
     end_transaction();
     if (result == LoadResult::broken)
         stop_for_a_person(problem);

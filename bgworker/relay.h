@@ -24,6 +24,7 @@ struct Relay
     StepResult step;         // how the last round ended
     TimestampTz maintain_at; // not before
     TimestampTz summarize_at;
+    TimestampTz turn_ring_at;
 };
 
 extern Relay relay;

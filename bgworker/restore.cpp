@@ -49,6 +49,10 @@ constexpr const char *kFollowEvents =
     "where e.id operator(pg_catalog.=) d.event_id and e.xid operator(pg_catalog.>=) 0 "
     "and (d.xid operator(pg_catalog.<>) e.xid or d.seq operator(pg_catalog.<>) e.seq)";
 
+// They are as old as their settling: nobody knows when they were published.
+constexpr const char *kRestartAge =
+    "update outbox.ring set restored_at = pg_catalog.clock_timestamp()";
+
 // Restored ticks are snapshots of another cluster.
 constexpr const char *kForgetTicks = "delete from outbox.ticks";
 
@@ -97,6 +101,7 @@ settle_restored_events(char *problem, size_t problem_size)
         const uint64 adopted = SPI_processed;
         spi_execute(kFollowEvents, 0, nullptr, nullptr, SPI_OK_UPDATE);
         spi_execute(kForgetTicks, 0, nullptr, nullptr, SPI_OK_DELETE);
+        spi_execute(kRestartAge, 0, nullptr, nullptr, SPI_OK_UPDATE);
         ereport(LOG, (errmsg("outbox: of the restored events " UINT64_FORMAT
                              " were published before and " UINT64_FORMAT " are published now",
                              published, adopted)));

@@ -47,12 +47,6 @@ constexpr int64 kUnixEpochOffsetUs =
 
 } // namespace
 
-int
-current_slot()
-{
-    return 0;
-}
-
 int64
 next_seq()
 {

@@ -1,6 +1,7 @@
 // The events table as emit() writes it.
 #pragma once
 
+#include "for_relay.h"
 #include "pg.h"
 
 namespace outbox
@@ -27,8 +28,12 @@ enum EventColumn : AttrNumber
     kEventColumns = kHeaders
 };
 
-// Number of the partition that new events go to.
+// Number of the partition that new events go to: from shared memory, or from outbox.ring while the
+// relay has not said it there.
 int current_slot();
+
+// The same, from outbox.ring, as the current snapshot shows it. Raises PostgreSQL's errors.
+OUTBOX_FOR_RELAY int stored_slot();
 
 // The next emission number. Taken after the key's lock, so that numbers of a key follow its order.
 int64 next_seq();
@@ -45,6 +50,6 @@ bool made_last(const pg_uuid_t *id);
 
 // Inserts a row of kEventColumns values into the partition `slot`, index entries included.
 // Raises undefined_table when the extension is not in this database.
-void insert_event(int slot, Datum *values, bool *nulls);
+OUTBOX_FOR_RELAY void insert_event(int slot, Datum *values, bool *nulls);
 
 } // namespace outbox

@@ -45,6 +45,7 @@ extern "C"
 #include "storage/proc.h"
 #include "storage/procarray.h"
 #include "storage/shmem.h"
+#include "storage/sinvaladt.h"
 #include "tcop/utility.h"
 #include "utils/acl.h"
 #include "utils/array.h"
@@ -168,6 +169,31 @@ begin_index_scan(Relation table, Relation index, Snapshot snapshot, int keys)
 #else
     return index_beginscan(table, index, snapshot, keys, 0);
 #endif
+}
+
+// Who holds a lock on the relation that is in the way of an exclusive one: a process, or 0 for a
+// prepared transaction. Only to be told to people: it may have changed by now.
+inline int
+process_in_the_way(Oid relation)
+{
+    LOCKTAG tag;
+    SET_LOCKTAG_RELATION(tag, MyDatabaseId, relation);
+    int count = 0;
+    VirtualTransactionId *ids = GetLockConflicts(&tag, AccessExclusiveLock, &count);
+    if (count == 0)
+        return 0;
+        // A prepared transaction goes by the number of the backend that prepared it, which may have
+        // begun another one since.
+#if PG_VERSION_NUM >= 170000
+    PGPROC *holder =
+        ids[0].procNumber == INVALID_PROC_NUMBER ? nullptr : ProcNumberGetProc(ids[0].procNumber);
+    const bool same = holder != nullptr && holder->vxid.lxid == ids[0].localTransactionId;
+#else
+    PGPROC *holder =
+        ids[0].backendId == InvalidBackendId ? nullptr : BackendIdGetProc(ids[0].backendId);
+    const bool same = holder != nullptr && holder->lxid == ids[0].localTransactionId;
+#endif
+    return same ? holder->pid : 0;
 }
 
 } // namespace outbox

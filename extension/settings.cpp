@@ -136,6 +136,16 @@ define_relay_settings()
         nullptr, nullptr);
 }
 
+void
+define_retention_settings()
+{
+    DefineCustomIntVariable(
+        "outbox.retention", "How long events are kept after they have been published, at least.",
+        "They go a partition at a time, up to a sixth of it later. 0 keeps all for ever.",
+        &settings.retention_s, 7 * 24 * 60 * 60, 0, INT_MAX, PGC_SUSET, GUC_UNIT_S, nullptr,
+        nullptr, nullptr);
+}
+
 // Only tests switch this off, to see that they notice.
 void
 define_developer_settings()
@@ -189,6 +199,7 @@ define_settings()
     define_relay_settings();
     define_emit_settings();
     define_idempotency_settings();
+    define_retention_settings();
     define_developer_settings();
     MarkGUCPrefixReserved("outbox");
 }

@@ -29,6 +29,7 @@ struct Settings
     int max_event_bytes;
     int max_response_bytes;
     int processed_retention_s; // 0: for ever
+    int retention_s;           // of published events; 0: for ever
     bool serialize_keys;
     bool guard_durability;
 };

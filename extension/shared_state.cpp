@@ -38,6 +38,7 @@ initialize(SharedState *fresh)
         pg_atomic_init_u32(&slot.look_again, 0);
         pg_atomic_init_u32(&slot.deliveries_changed, 0);
         pg_atomic_init_u32(&slot.held_by, 0);
+        pg_atomic_init_u32(&slot.ring_slot, 0);
         pg_atomic_init_u64(&slot.emitted, 0);
         ConditionVariableInit(&slot.position_written);
         SpinLockInit(&slot.mutex);
@@ -144,6 +145,7 @@ take_slot(Oid database)
             pg_atomic_write_u32(&slot->look_again, 0);
             pg_atomic_write_u32(&slot->deliveries_changed, 0);
             pg_atomic_write_u32(&slot->held_by, 0);
+            pg_atomic_write_u32(&slot->ring_slot, 0);
             pg_atomic_write_u64(&slot->emitted, 0);
             SpinLockAcquire(&slot->mutex);
             memset(&slot->report, 0, sizeof(slot->report));

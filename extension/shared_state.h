@@ -75,6 +75,10 @@ struct DatabaseSlot
     // Pid of a backend that needs the database for itself (DROP DATABASE and the like); 0: nobody.
     pg_atomic_uint32 held_by;
 
+    // Written by the relay: the slot of the ring that new events go to, plus 1; 0: look into
+    // outbox.ring. Whoever still uses an older one does no harm, see docs/architecture.md.
+    pg_atomic_uint32 ring_slot;
+
     // Events in committed transactions since the server started.
     pg_atomic_uint64 emitted;
 

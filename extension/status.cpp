@@ -1,4 +1,4 @@
-// What a session can see of the relay: its state, and whether an event is published.
+// What a session can see of the relay, and of the database that it works for.
 
 #include "shared_state.h"
 #include "transaction.h"
@@ -77,149 +77,6 @@ shown_state(const RelayReport &report)
     return relay_state_name(report.state);
 }
 
-// Not earlier than now means the timeout has passed.
-long
-milliseconds_left(TimestampTz deadline)
-{
-    return TimestampDifferenceMilliseconds(GetCurrentTimestamp(), deadline);
-}
-
-struct EventPlace
-{
-    Datum xid;
-    Datum seq;
-};
-
-SPIPlanPtr
-prepared(SPIPlanPtr *plan, const char *statement, int count, Oid *types)
-{
-    if (*plan == nullptr)
-    {
-        SPIPlanPtr fresh = SPI_prepare(statement, count, types);
-        if (fresh == nullptr || SPI_keepplan(fresh) != 0)
-            ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR),
-                            errmsg("could not prepare the look-up of an event: %s",
-                                   SPI_result_code_string(SPI_result))));
-        *plan = fresh;
-    }
-    return *plan;
-}
-
-// Runs a query of one row at most, with a snapshot of its own.
-bool
-select_row(SPIPlanPtr plan, Datum *values)
-{
-    const int result = SPI_execute_plan(plan, values, nullptr, false, 1);
-    if (result != SPI_OK_SELECT)
-        ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR),
-                        errmsg("could not look up the event: %s", SPI_result_code_string(result))));
-    return SPI_processed == 1;
-}
-
-Datum
-result_column(int number)
-{
-    bool is_null;
-    return SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, number, &is_null);
-}
-
-bool
-find_event(Datum event_id, EventPlace *place)
-{
-    static SPIPlanPtr plan = nullptr;
-    Oid types[] = {UUIDOID};
-    if (!select_row(prepared(&plan,
-                             "select e.xid, e.seq from outbox.events e "
-                             "where e.id operator(pg_catalog.=) $1",
-                             1, types),
-                    &event_id))
-        return false;
-    *place = {result_column(1), result_column(2)};
-    return true;
-}
-
-// The position moves while the caller's statement runs, so each look needs a new snapshot. It also
-// passes events that were set aside.
-bool
-is_published(const EventPlace &place)
-{
-    static SPIPlanPtr plan = nullptr;
-    Oid types[] = {INT8OID, INT8OID};
-    Datum values[] = {place.xid, place.seq};
-    const bool published = select_row(prepared(&plan,
-                                               "select from outbox.current_position p "
-                                               "where (outbox.visible_in($1, p.from_snapshot) "
-                                               "or ($2 operator(pg_catalog.<=) p.last_seq "
-                                               "and outbox.visible_in($1, p.to_snapshot))) "
-                                               "and not exists (select from outbox.deliveries d "
-                                               "where d.seq operator(pg_catalog.=) $2)",
-                                               2, types),
-                                      values);
-    SPI_freetuptable(SPI_tuptable);
-    return published;
-}
-
-void
-raise_unknown_event(Datum event_id)
-{
-    ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT),
-                    errmsg("there is no event with id %s",
-                           DatumGetCString(DirectFunctionCall1(uuid_out, event_id))),
-                    errhint("Call outbox.wait_published() after the transaction that emitted the "
-                            "event has committed.")));
-}
-
-void
-refuse_unfit_transaction()
-{
-    if (IsolationUsesXactSnapshot())
-        ereport(ERROR,
-                (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-                 errmsg("outbox.wait_published() does not work in a %s transaction",
-                        XactIsoLevel == XACT_SERIALIZABLE ? "serializable" : "repeatable read"),
-                 errhint("Call it in a READ COMMITTED transaction: the others do not see "
-                         "what happens after they began.")));
-    if (transaction_has_emitted())
-        ereport(ERROR,
-                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                 errmsg("outbox.wait_published() called in a transaction that emitted events"),
-                 errhint("Commit first: nothing is published before.")));
-}
-
-bool
-wait_published(Datum event_id, TimestampTz deadline)
-{
-    DatabaseSlot *slot = find_slot(MyDatabaseId);
-    EventPlace place;
-    bool published = false;
-    SPI_connect();
-    if (!find_event(event_id, &place))
-        raise_unknown_event(event_id);
-    if (slot != nullptr)
-        ConditionVariablePrepareToSleep(&slot->position_written);
-    for (;;)
-    {
-        published = is_published(place);
-        const long left = milliseconds_left(deadline);
-        if (published || left <= 0)
-            break;
-        if (slot != nullptr)
-            (void) ConditionVariableTimedSleep(&slot->position_written, Min(left, 1000L),
-                                               PG_WAIT_EXTENSION);
-        else
-        {
-            // Not preloaded: no relay in this server; a restart may still bring one.
-            (void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-                             Min(left, 1000L), PG_WAIT_EXTENSION);
-            ResetLatch(MyLatch);
-        }
-        CHECK_FOR_INTERRUPTS();
-    }
-    ConditionVariableCancelSleep();
-    SPI_finish();
-    return published;
-}
-
 } // namespace
 
 } // namespace outbox
@@ -231,7 +88,6 @@ extern "C"
     OUTBOX_FUNCTION(outbox_system_identifier);
     OUTBOX_FUNCTION(outbox_data_directory);
     OUTBOX_FUNCTION(outbox_timeline);
-    OUTBOX_FUNCTION(outbox_wait_published);
     OUTBOX_FUNCTION(outbox_request_relay);
     OUTBOX_FUNCTION(outbox_notify_relay);
 
@@ -299,19 +155,6 @@ extern "C"
         (void) fcinfo;
         PreventCommandDuringRecovery("outbox.timeline()");
         PG_RETURN_INT32(static_cast<int32>(GetWALInsertionTimeLine()));
-    }
-
-    Datum outbox_wait_published(PG_FUNCTION_ARGS)
-    {
-        if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
-            ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-                            errmsg("%s must not be null", PG_ARGISNULL(0) ? "event_id" : "timeout"),
-                            errhint("Pass the id that outbox.emit() returned.")));
-        outbox::refuse_unfit_transaction();
-        const TimestampTz deadline = DatumGetTimestampTz(
-            DirectFunctionCall2(timestamptz_pl_interval, TimestampTzGetDatum(GetCurrentTimestamp()),
-                                PG_GETARG_DATUM(1)));
-        PG_RETURN_BOOL(outbox::wait_published(PG_GETARG_DATUM(0), deadline));
     }
 
     Datum outbox_notify_relay(PG_FUNCTION_ARGS)

@@ -17,7 +17,7 @@ returns smallint
 language c stable parallel safe
 as 'MODULE_PATHNAME', 'outbox_current_slot';
 comment on function outbox.current_slot() is
-  'Number of the partition of outbox.events that new events go to.';
+  'Number of the partition of outbox.events that new events go to; see outbox.ring.';
 
 -- Fixed-width columns first: no padding between them. seq and xid are filled by the trigger (or by
 -- emit()); only the owner may give them, which is what a restored dump does.

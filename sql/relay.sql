@@ -53,14 +53,17 @@ select pg_catalog.pg_extension_config_dump('outbox.relay_position', '');
 create table outbox.ticks (
   next_xid bigint not null,
   snapshot pg_snapshot not null,
-  published_at timestamptz not null
+  published_at timestamptz not null,
+  written_by xid8 not null default pg_catalog.pg_current_xact_id()
 );
 create index ticks_next_xid on outbox.ticks (next_xid);
+create index ticks_published_at on outbox.ticks (published_at);
 comment on table outbox.ticks is
   'At most about once a second: every event visible in the snapshot was published at that time or before.';
 comment on column outbox.ticks.next_xid is 'First transaction id that the snapshot does not see (its xmax), for look-ups by an event''s xid.';
 comment on column outbox.ticks.snapshot is 'Every event visible in it was published by published_at.';
 comment on column outbox.ticks.published_at is 'When this was known.';
+comment on column outbox.ticks.written_by is 'Transaction that wrote this row; differs from xmin in a restored row, whose snapshot is of another history.';
 select pg_catalog.pg_extension_config_dump('outbox.ticks', '');
 
 create function outbox.visible_in(xid bigint, snapshot pg_snapshot)

@@ -59,6 +59,7 @@ select
     coalesce(
       (select t.published_at from outbox.ticks t
         where t.next_xid operator(pg_catalog.>) e.xid and outbox.visible_in(e.xid, t.snapshot)
+          and t.xmin operator(pg_catalog.=) t.written_by::xid
         order by t.next_xid limit 1),
       p.updated_at) end as published_at,
   case when d.seq is not null then d.last_error
@@ -98,4 +99,15 @@ language c volatile parallel unsafe security definer
 set search_path = pg_catalog, pg_temp
 as 'MODULE_PATHNAME', 'outbox_wait_published';
 comment on function outbox.wait_published(uuid, interval) is
-  'Waits until Kafka has acknowledged the event; false when the timeout passes first. Call it after the emitting transaction has committed.';
+  'Waits until Kafka has acknowledged the event; false when the timeout passes first. Call it after the emitting transaction has committed, and within outbox.retention.';
+
+-- Without sequential scans plans look expensive to the compiler of expressions.
+create function outbox.drain(timeout interval default '1 min')
+returns boolean
+language c volatile parallel unsafe security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as 'MODULE_PATHNAME', 'outbox_drain';
+comment on function outbox.drain(interval) is
+  'Waits until no committed event is unpublished; false when the timeout passes first. Stop what emits before. Failed events are not waited for.';

@@ -105,9 +105,8 @@ measure_floor(Servers &servers, const std::string &name, LatencyResult &result)
     std::vector<std::unique_ptr<BareProducer>> producers;
     producers.reserve(static_cast<size_t>(result.options.clients));
     for (int client = 0; client < result.options.clients; client++)
-        producers.push_back(
-            std::make_unique<BareProducer>(servers.kafka.bootstrap(), topic.name(),
-                                           test::KafkaProperties{{"linger.ms", "0"}}));
+        producers.push_back(std::make_unique<BareProducer>(
+            servers.kafka.bootstrap(), topic.name(), test::KafkaProperties{{"linger.ms", "0"}}));
     const auto make_action = [&](int client)
     {
         BareProducer &producer = *producers[static_cast<size_t>(client)];

@@ -290,3 +290,29 @@ TEST(Failover, WhatAnAsynchronousFailoverLosesCostsTheNewPrimaryNoneOfItsOwnEven
     EXPECT_EQ(report.invented.size(), 30U) << "those that the failover lost";
     print_figures("asynchronous failover that loses commits", 1, report, {}, {recovery});
 }
+
+// The steps of docs/operations.md: nothing is left behind, and nothing comes twice.
+TEST(Failover, APlannedOneAfterADrainPublishesEachEventOnce)
+{
+    Pair pair;
+    kafka().create_topic(pair.database.topic());
+    Consumer consumer(kafka().bootstrap(), {pair.database.topic()});
+    {
+        Workload workload(pair.primary, pair.database, {});
+        workload.finish();
+    }
+    {
+        Db db = pair.database.connect();
+        EXPECT_EQ(db.value("select outbox.drain('30 s')"), "t");
+        EXPECT_EQ(db.value("select count(*) from outbox.event_status where status <> 'PUBLISHED'"),
+                  "0");
+    }
+    pair.primary.stop(Shutdown::kFast);
+    pair.standby.promote();
+    Db db(pair.standby, pair.database.name());
+    for (int i = 0; i < 20; ++i)
+        emit(db, pair.database);
+    EXPECT_EQ(db.value("select outbox.drain('30 s')"), "t");
+    const Report report = check_delivery(db, consumer);
+    EXPECT_TRUE(report.exact()) << report.summary();
+}

@@ -87,3 +87,35 @@ REAL_KAFKA_TEST(Operators, DiscardingEventsThatAreBeingRetriedLetsTheirLinesFlow
     EXPECT_TRUE(wait_until(std::chrono::seconds(10), [&] { return scene.deliveries() == kRounds; }))
         << scene.describe();
 }
+
+TEST(Operators, ADrainWaitsForWhatIsUnpublishedAndNotForWhatHasFailed)
+{
+    TestDatabase database(cluster());
+    kafka().create_topic(database.topic());
+    Db db = database.connect();
+    EXPECT_EQ(db.value("select outbox.drain('20 s')"), "t");
+    db.exec("select outbox.pause()");
+    const std::string id = db.value("select outbox.emit($1, 'k', 'e', '{}')", database.type());
+    EXPECT_EQ(db.value("select outbox.drain('300 ms')"), "f");
+    db.exec("select outbox.resume()");
+    EXPECT_EQ(db.value("select outbox.drain('20 s')"), "t");
+    EXPECT_EQ(db.value("select status from outbox.event_status where id = $1", id), "PUBLISHED");
+
+    db.exec("insert into outbox.deliveries (seq, xid, slot, event_id, lane, topic, partition_key, "
+            "state, blocking) select seq, xid, slot, id, 7, 't', 'k', 'WAITING', false "
+            "from outbox.events");
+    EXPECT_EQ(db.value("select outbox.drain('100 ms')"), "f");
+    db.exec("update outbox.deliveries set state = 'FAILED'");
+    EXPECT_EQ(db.value("select outbox.drain('100 ms')"), "t");
+
+    // An open transaction's events are waited for once it has committed.
+    Db other = database.connect();
+    other.exec("begin");
+    other.exec("select outbox.emit($1, 'k', 'e', '{}')", database.type());
+    EXPECT_EQ(db.value("select outbox.drain('100 ms')"), "t");
+    db.exec("select outbox.pause()");
+    other.exec("commit");
+    EXPECT_EQ(db.value("select outbox.drain('100 ms')"), "f");
+    db.exec("select outbox.resume()");
+    EXPECT_EQ(db.value("select outbox.drain('20 s')"), "t");
+}

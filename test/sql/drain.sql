@@ -1,0 +1,13 @@
+-- outbox.drain() without a Kafka to publish to.
+\set SHOW_CONTEXT never
+select outbox.emit('drain', '1', 'made', null) is not null as emitted;
+select outbox.drain('10 ms');
+select outbox.drain('-1 s');
+select outbox.drain(null);
+begin;
+select outbox.emit('drain', '2', 'made', null) is not null as emitted;
+select outbox.drain();
+rollback;
+begin isolation level serializable;
+select outbox.drain();
+rollback;
