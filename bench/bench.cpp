@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include "peers/bare_producer.h"
+#include "peers/polling_relay.h"
 #include "report.h"
 #include "support/machine.h"
 #include "support/servers.h"
@@ -30,7 +31,7 @@ namespace
 struct Options
 {
     std::vector<std::string> parts = {"write", "idempotency", "latency", "drain"};
-    int64_t events = 1000000;
+    DrainOptions drain{1000000, 120, {"polling"}, {}};
     int rounds = 3;
     int write_events = 50000;
     LatencyOptions latency;
@@ -86,7 +87,7 @@ run_benchmark(const Options &options)
     if (options.wants("latency"))
         results.latency = measure_latency(servers, options.latency, options.rounds);
     if (options.wants("drain"))
-        results.drain = measure_drain(servers, options.events, options.rounds);
+        results.drain = measure_drain(servers, options.drain, options.rounds);
     servers.stop();
 
     std::cout << to_text(results);
@@ -112,9 +113,23 @@ add_options(CLI::App &app, Options &options)
     app.add_option("part", options.parts,
                    "write, idempotency, latency, drain; default: all of them")
         ->check(CLI::IsMember({"write", "idempotency", "latency", "drain"}));
-    app.add_option("--events", options.events, "committed events to drain")
+    app.add_option("--events", options.drain.events, "committed events to drain")
         ->check(CLI::Range(int64_t{10000}, int64_t{100000000}))
         ->capture_default_str();
+    app.add_option("--peers", options.drain.peers, "of polling; \"none\" leaves them out")
+        ->delimiter(',')
+        ->allow_extra_args(false)
+        ->check(CLI::IsMember({"none", "polling"}))
+        ->capture_default_str();
+    app.add_option("--peer-seconds", options.drain.peer_seconds,
+                   "how long a peer may drain, before it is told by what it has done")
+        ->check(CLI::Range(1, 3600))
+        ->capture_default_str();
+    app.add_option("--polling-batch", options.drain.polling_batches,
+                   "rows of a polling relay's transaction; several are compared")
+        ->delimiter(',')
+        ->allow_extra_args(false)
+        ->check(CLI::Range(1, 1000000));
     app.add_option("--rounds", options.rounds, "how often everything is measured")
         ->check(CLI::Range(1, 99))
         ->capture_default_str();
@@ -162,6 +177,20 @@ add_bare_producer(CLI::App &app, BareProducerOptions &options)
     return command;
 }
 
+// "bench polling-relay": a contender's process.
+CLI::App *
+add_polling_relay(CLI::App &app, PollingOptions &options)
+{
+    CLI::App *command =
+        app.add_subcommand("polling-relay", "publishes from a classic outbox table");
+    command->add_option("--conninfo", options.conninfo)->required();
+    command->add_option("--bootstrap", options.bootstrap)->required();
+    command->add_option("--workers", options.workers)->check(CLI::Range(1, 64));
+    command->add_option("--batch", options.batch)->check(CLI::Range(1, 1000000));
+    command->add_option("--idle-ms", options.idle_ms)->check(CLI::Range(0, 60000));
+    return command;
+}
+
 int
 run(int argc, char **argv)
 {
@@ -170,9 +199,13 @@ run(int argc, char **argv)
     BareProducerOptions bare;
     add_options(app, options);
     const CLI::App *bare_producer = add_bare_producer(app, bare);
+    PollingOptions polling;
+    const CLI::App *polling_relay = add_polling_relay(app, polling);
     CLI11_PARSE(app, argc, argv);
     if (bare_producer->parsed())
         run_bare_producer(bare.bootstrap, bare.topic, bare.events);
+    else if (polling_relay->parsed())
+        run_polling_relay(polling);
     else
         run_benchmark(options);
     return 0;

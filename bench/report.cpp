@@ -51,9 +51,10 @@ most_memory(const std::vector<DrainRun> &runs)
 std::string
 drain_line(const char *who, const Spread &rate, const std::vector<DrainRun> &runs)
 {
-    return fmt::format("  {:<26}{:<32}{:>8.2f} s{:>10.2f} s\n", who, with_range(rate, 0),
-                       per_million(runs, &DrainRun::cpu_seconds),
-                       per_million(runs, &DrainRun::broker_cpu_seconds));
+    return fmt::format(
+        "  {:<38}{:<32}{:>8.2f} s{:>10.2f} s{:>10.2f} s{:>10}\n", who, with_range(rate, 0),
+        per_million(runs, &DrainRun::cpu_seconds), per_million(runs, &DrainRun::other_cpu_seconds),
+        per_million(runs, &DrainRun::broker_cpu_seconds), megabytes(most_memory(runs).own));
 }
 
 std::string
@@ -67,14 +68,18 @@ std::string
 drain_text(const DrainResult &drain)
 {
     const MemoryUse most = most_memory(drain.relay);
+    std::string peers;
+    for (const DrainPeer &peer : drain.peers)
+        peers += drain_line(peer.title.c_str(), rate_of(peer.runs), peer.runs);
     return fmt::format("\nDrain of {} committed events: {} bytes of JSON, {} keys, {} partitions; "
                        "{} rounds, median (lowest - highest)\n",
                        drain.relay.front().events, kPayloadBytes, kKeys, kPartitions,
                        drain.relay.size()) +
-           fmt::format("  {:<26}{:<32}{:>10}{:>12}\n", "", "events/s", "CPU/10^6", "broker/10^6") +
+           fmt::format("  {:<38}{:<32}{:>10}{:>12}{:>12}{:>10}\n", "", "events/s", "CPU/10^6",
+                       "others/10^6", "broker/10^6", "memory") +
            drain_line("bare librdkafka producer", drain.bare_rate(), drain.bare) +
-           drain_line("outbox relay", drain.relay_rate(), drain.relay) +
-           fmt::format("  {:<26}{:.2f}\n", "ratio", drain.ratio()) +
+           drain_line("outbox relay", drain.relay_rate(), drain.relay) + peers +
+           fmt::format("  {:<38}{:.2f}\n", "relay / bare producer", drain.ratio()) +
            "\nThe relay's peak memory meanwhile\n" +
            fmt::format("  {:<26}{:>10}{:>32}\n", "backlog", "its own",
                        "with shared buffers (VmHWM)") +

@@ -1,0 +1,87 @@
+#include "drain_peers.h"
+
+#include <algorithm>
+#include <iostream>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "bench/peers/classic_outbox.h"
+#include "bench/peers/polling_relay.h"
+#include "support/process.h"
+
+namespace outbox::bench
+{
+
+namespace
+{
+
+constexpr int kWorkers[] = {1, 4};
+
+// The relay's process begins at the word "go", as ours and the bare producer's do.
+DrainRun
+drain_polling(Servers &servers, const std::string &name, const PollingOptions &polling,
+              const DrainOptions &options)
+{
+    const Database database(servers, name);
+    make_classic_outbox(database);
+    fill_classic_outbox(database, options.events);
+    std::unique_ptr<test::Process> relay;
+    const auto go = [&] { relay = start_polling_relay(servers, database, polling); };
+    const DrainRun run = watch_drain(servers, database.topic(), options.events,
+                                     {go, [&] { return relay->pid(); }}, options.peer_seconds);
+    relay.reset();
+    if (run.complete)
+        check_count(servers, database.topic(), options.events);
+    return run;
+}
+
+DrainPeer
+measure_polling(Servers &servers, const PollingOptions &polling, const DrainOptions &options,
+                int rounds)
+{
+    DrainPeer peer;
+    peer.name = fmt::format("polling_{}", polling.workers);
+    peer.title =
+        fmt::format("polling relay, {} worker{}", polling.workers, polling.workers == 1 ? "" : "s");
+    if (!options.polling_batches.empty())
+    {
+        peer.name += fmt::format("_{}", polling.batch);
+        peer.title += fmt::format(", {} rows", polling.batch);
+    }
+    for (int round = 1; round <= rounds; round++)
+    {
+        peer.runs.push_back(
+            drain_polling(servers, fmt::format("{}_{}", peer.name, round), polling, options));
+        show_progress(peer.name.c_str(), peer.runs.back());
+    }
+    return peer;
+}
+
+} // namespace
+
+std::vector<DrainPeer>
+measure_drain_peers(Servers &servers, const DrainOptions &options, int rounds)
+{
+    const auto wanted = [&](const char *peer)
+    { return std::find(options.peers.begin(), options.peers.end(), peer) != options.peers.end(); };
+
+    std::vector<DrainPeer> peers;
+    if (wanted("polling"))
+        for (const int workers : kWorkers)
+        {
+            PollingOptions polling;
+            polling.workers = workers;
+            std::vector<int> batches = options.polling_batches;
+            if (batches.empty())
+                batches.push_back(polling.batch);
+            for (const int batch : batches)
+            {
+                polling.batch = batch;
+                peers.push_back(measure_polling(servers, polling, options, rounds));
+            }
+        }
+    return peers;
+}
+
+} // namespace outbox::bench

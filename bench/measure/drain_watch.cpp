@@ -1,0 +1,124 @@
+#include "drain_watch.h"
+
+#include <iostream>
+#include <stdexcept>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "bench/support/topics.h"
+#include "support/wait.h"
+
+namespace outbox::bench
+{
+
+namespace
+{
+
+using test::Clock;
+
+constexpr auto kLook = std::chrono::milliseconds(5);
+
+double
+seconds_between(Clock::time_point from, Clock::time_point to)
+{
+    return std::chrono::duration<double>(to - from).count();
+}
+
+} // namespace
+
+DrainRun
+watch_drain(Servers &servers, const std::string &topic, int64_t events, const Contender &contender,
+            double limit_seconds)
+{
+    TopicWatch watch(servers.kafka.bootstrap(), topic);
+    const int64_t records_before = watch.records();
+    const pid_t broker = servers.kafka.process(0).pid();
+    const double broker_before = cpu_seconds(broker);
+    const double machine_before = machine_cpu_seconds();
+    DrainRun run;
+    const auto began = Clock::now();
+    contender.go();
+
+    pid_t pid = 0;
+    while (run.events < events && run.complete)
+    {
+        std::this_thread::sleep_for(kLook);
+        run.events = watch.records() - records_before;
+        run.seconds = seconds_between(began, Clock::now());
+        if (run.first_seconds == 0 && run.events > 0)
+            run.first_seconds = run.seconds;
+        pid = pid == 0 ? contender.find() : pid;
+        run.memory.raise_to(memory_use(pid));
+        run.complete = run.events >= events || run.seconds <= limit_seconds;
+    }
+    run.cpu_seconds = cpu_seconds(pid) - contender.cpu_seconds_before;
+    run.broker_cpu_seconds = cpu_seconds(broker) - broker_before;
+    run.other_cpu_seconds =
+        machine_cpu_seconds() - machine_before - run.cpu_seconds - run.broker_cpu_seconds;
+    return run;
+}
+
+const DrainRun &
+complete(const DrainRun &run, const std::string &topic)
+{
+    if (!run.complete)
+        throw std::runtime_error(fmt::format("only {} events arrived in {} within {:.0f} s",
+                                             run.events, topic, run.seconds));
+    return run;
+}
+
+void
+check_count(Servers &servers, const std::string &topic, int64_t events)
+{
+    const int64_t records = TopicWatch(servers.kafka.bootstrap(), topic).records();
+    if (records != events)
+        throw std::runtime_error(
+            fmt::format("{} records for {} events in {}", records, events, topic));
+}
+
+void
+show_progress(const char *who, const DrainRun &run)
+{
+    std::cerr << fmt::format(
+        "  {:<9} {:>9} events  {:>9.0f}/s  first after {:.2f} s  CPU {:.2f} s, "
+        "broker {:.2f} s, others {:.2f} s{}\n",
+        who, run.events, run.rate(), run.first_seconds, run.cpu_seconds, run.broker_cpu_seconds,
+        run.other_cpu_seconds, run.complete ? "" : "  (time over)");
+}
+
+Spread
+rate_of(const std::vector<DrainRun> &runs)
+{
+    std::vector<double> rates;
+    rates.reserve(runs.size());
+    for (const DrainRun &run : runs)
+        rates.push_back(run.rate());
+    return spread_of(rates);
+}
+
+nlohmann::ordered_json
+to_json(const DrainRun &run)
+{
+    return {{"events", run.events},
+            {"complete", run.complete},
+            {"events_per_second", run.rate()},
+            {"seconds", run.seconds},
+            {"first_seconds", run.first_seconds},
+            {"cpu_seconds", run.cpu_seconds},
+            {"broker_cpu_seconds", run.broker_cpu_seconds},
+            {"other_cpu_seconds", run.other_cpu_seconds},
+            {"peak_rss_bytes", run.memory.peak_rss},
+            {"peak_own_memory_bytes", run.memory.own}};
+}
+
+nlohmann::ordered_json
+to_json(const std::vector<DrainRun> &runs)
+{
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (const DrainRun &run : runs)
+        list.push_back(to_json(run));
+    return list;
+}
+
+} // namespace outbox::bench
