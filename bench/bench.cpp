@@ -31,7 +31,8 @@ namespace
 struct Options
 {
     std::vector<std::string> parts = {"write", "idempotency", "latency", "drain"};
-    DrainOptions drain{1000000, 120, {"polling"}, {}};
+    DrainOptions drain;
+    std::vector<std::string> peers = {"polling"};
     int rounds = 3;
     int write_events = 50000;
     LatencyOptions latency;
@@ -116,7 +117,7 @@ add_options(CLI::App &app, Options &options)
     app.add_option("--events", options.drain.events, "committed events to drain")
         ->check(CLI::Range(int64_t{10000}, int64_t{100000000}))
         ->capture_default_str();
-    app.add_option("--peers", options.drain.peers, "of polling; \"none\" leaves them out")
+    app.add_option("--peers", options.peers, "of polling; \"none\" leaves them out")
         ->delimiter(',')
         ->allow_extra_args(false)
         ->check(CLI::IsMember({"none", "polling"}))
@@ -136,7 +137,9 @@ add_options(CLI::App &app, Options &options)
     app.add_option("--write-events", options.write_events, "events written in a round")
         ->check(CLI::Range(1000, 10000000))
         ->capture_default_str();
-    app.add_option("--latency-rate", options.latency.rate, "events a second")
+    app.add_option("--latency-rates", options.latency.rates, "events a second")
+        ->delimiter(',')
+        ->allow_extra_args(false)
         ->check(CLI::Range(1, 100000))
         ->capture_default_str();
     app.add_option("--latency-seconds", options.latency.seconds, "length of a round")
@@ -207,7 +210,10 @@ run(int argc, char **argv)
     else if (polling_relay->parsed())
         run_polling_relay(polling);
     else
+    {
+        options.drain.peers = options.latency.peers = options.peers;
         run_benchmark(options);
+    }
     return 0;
 }
 

@@ -88,25 +88,39 @@ drain_text(const DrainResult &drain)
 }
 
 std::string
-latency_line(const char *what, const Latencies &latencies)
+latency_line(const std::string &what, const Latencies &latencies, const std::string &more = "")
 {
-    return fmt::format("  {:<40}{:<22}{:>8.2f}{:>8.2f}{:>9.2f}\n", what,
+    return fmt::format("  {:<40}{:<24}{:>9.2f}{:>9.2f}{:>10.2f}{}\n", what,
                        with_range(latencies.at(0.5), 2), latencies.at(0.95).median,
-                       latencies.at(0.99).median, latencies.at(1).high);
+                       latencies.at(0.99).median, latencies.at(1).high, more);
+}
+
+std::string
+way_line(const std::string &who, const Way &way)
+{
+    return latency_line(
+        who + ": COMMIT -> consumer", way.latencies,
+        fmt::format(
+            "{:>8.1f} s{:>9}{}", spread_of(way.cpu_million).median, megabytes(way.memory.own),
+            way.missing > 0 ? fmt::format("  {} did not arrive in time", way.missing) : ""));
 }
 
 std::string
 latency_text(const LatencyResult &latency)
 {
-    return fmt::format("\nLatency at {} events/s of {} clients, in ms; {} rounds of {} s, medians, "
-                       "the largest of all\n",
-                       latency.options.rate, latency.options.clients, latency.floor.rounds.size(),
-                       latency.options.seconds) +
-           fmt::format("  {:<40}{:<22}{:>8}{:>8}{:>9}\n", "", "p50", "p95", "p99", "max") +
+    std::string peers;
+    for (const LatencyPeer &peer : latency.peers)
+        peers += way_line(peer.title, peer.way);
+    return fmt::format("\nLatency at {} events/s of {} clients, {} in a transaction, in ms; {} "
+                       "rounds of {} s, medians, the largest of all\n",
+                       latency.rate, latency.clients, latency.events_each,
+                       latency.floor.rounds.size(), latency.seconds) +
+           fmt::format("  {:<40}{:<24}{:>9}{:>9}{:>10}{:>10}{:>9}\n", "", "p50", "p95", "p99",
+                       "max", "CPU/10^6", "memory") +
            latency_line("floor: produce -> consumer", latency.floor) +
            latency_line("one commit, of a plain INSERT", latency.commit) +
-           latency_line("relay: COMMIT -> consumer", latency.relay) +
-           latency_line("relay: that COMMIT alone", latency.relay_commit) +
+           way_line("relay", latency.relay) +
+           latency_line("relay: that COMMIT alone", latency.relay.commits) + peers +
            fmt::format("  {:<40}{:.2f}\n", "(relay - one commit) / floor, at p50",
                        latency.times_floor());
 }
@@ -171,8 +185,8 @@ to_text(const Results &results)
         text += fmt::format("  {:<14}{}\n", name, value);
     if (results.drain)
         text += drain_text(*results.drain);
-    if (results.latency)
-        text += latency_text(*results.latency);
+    for (const LatencyResult &latency : results.latency)
+        text += latency_text(latency);
     if (results.write)
         text += write_text(*results.write);
     if (results.idempotency)
@@ -189,8 +203,8 @@ to_json(const Results &results)
         all["setup"][name] = value;
     if (results.drain)
         all["drain"] = to_json(*results.drain);
-    if (results.latency)
-        all["latency"] = to_json(*results.latency);
+    for (const LatencyResult &latency : results.latency)
+        all["latency"].push_back(to_json(latency));
     if (results.write)
         all["write_cost"] = to_json(*results.write);
     if (results.idempotency)

@@ -22,7 +22,7 @@ struct Results
     std::string date;
     std::vector<std::pair<std::string, std::string>> setup; // machine, versions, settings
     std::optional<DrainResult> drain;
-    std::optional<LatencyResult> latency;
+    std::vector<LatencyResult> latency; // one entry for each rate
     std::optional<WriteCostResult> write;
     std::optional<IdempotencyCostResult> idempotency;
 };

@@ -10,10 +10,10 @@ namespace outbox::bench
 
 constexpr const char *kClassicTable = "classic_outbox";
 
-// Writes one event: $1 aggregate type, $2 aggregate id, $3 event type, $4 payload.
-constexpr const char *kClassicInsert =
+// Writes the rows of "input", of aggregate type $1 and event type $2: see transactions().
+constexpr const char *kClassicInsertInput =
     "insert into classic_outbox (id, aggregate_type, aggregate_id, type, payload) "
-    "values (gen_random_uuid(), $1, $2, $3, $4)";
+    "select gen_random_uuid(), $1, aggregate_id, $2, payload from input";
 
 // Makes the table with its primary key and, for relays that ask for what is new, an index on just
 // that.

@@ -234,6 +234,13 @@ publish_batch(Connection &db, Producer &producer, const std::string &limit)
 
 } // namespace
 
+std::string
+polling_title(const PollingOptions &options)
+{
+    return fmt::format("polling relay, {} worker{}", options.workers,
+                       options.workers == 1 ? "" : "s");
+}
+
 void
 run_polling_relay(const PollingOptions &options)
 {

@@ -32,6 +32,9 @@ struct PollingOptions
     int idle_ms = 5;
 };
 
+// Its name in reports.
+std::string polling_title(const PollingOptions &options);
+
 // The process that is measured: its workers run until its stdin ends, or one of them fails,
 // which ends the process.
 void run_polling_relay(const PollingOptions &options);
