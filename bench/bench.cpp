@@ -15,8 +15,11 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include "document.h"
 #include "peers/bare_producer.h"
+#include "peers/debezium.h"
 #include "peers/polling_relay.h"
+#include "plots.h"
 #include "report.h"
 #include "support/machine.h"
 #include "support/servers.h"
@@ -32,16 +35,22 @@ struct Options
 {
     std::vector<std::string> parts = {"write", "idempotency", "latency", "drain"};
     DrainOptions drain;
-    std::vector<std::string> peers = {"polling"};
+    std::vector<std::string> peers = {"polling", "debezium"};
+    std::map<std::string, std::string> debezium;
     int rounds = 3;
     int write_events = 50000;
     LatencyOptions latency;
     test::Settings settings;
     std::string json = OUTBOX_BUILD_DIR "/bench/results.json";
+    std::string page;
 
     bool wants(const std::string &part) const
     {
         return std::find(parts.begin(), parts.end(), part) != parts.end();
+    }
+    bool has_peer(const std::string &peer) const
+    {
+        return std::find(peers.begin(), peers.end(), peer) != peers.end();
     }
 };
 
@@ -57,7 +66,7 @@ join(const Pairs &pairs, char between = '=')
 }
 
 void
-describe_setup(Servers &servers, Results &results)
+describe_setup(Servers &servers, const Options &options, Results &results)
 {
     test::Db db(servers.postgresql, "postgres");
     db.exec("create extension outbox");
@@ -66,9 +75,31 @@ describe_setup(Servers &servers, Results &results)
     results.setup.emplace_back("versions", versions);
     results.setup.emplace_back("PostgreSQL", join(servers.settings()));
     results.setup.emplace_back("broker", "1 node, " + join(broker_settings()));
-    results.setup.emplace_back("its JVM", jvm_options());
+    results.setup.emplace_back("broker's JVM", jvm_options());
+    if (options.has_peer("debezium"))
+    {
+        std::map<std::string, std::string> debezium = debezium_settings();
+        for (const auto &[name, value] : options.debezium)
+            debezium[name] = value;
+        results.setup.emplace_back("Debezium", join(debezium));
+        results.setup.emplace_back("Debezium's JVM", debezium_jvm_options());
+    }
     if (load_average() > 1)
         std::cerr << "The machine is busy with other things: the figures will be worse and vary.\n";
+}
+
+// Draws the plots beside the figures, and if there is a page to write, once more beside that.
+void
+show(const std::filesystem::path &json, const std::filesystem::path &page)
+{
+    const Json results = Json::parse(test::read_file(json));
+    for (const Plot &plot : draw_plots(results, json.parent_path()))
+        std::cout << plot.title << ": " << (json.parent_path() / plot.file).string() << "\n";
+    if (page.empty())
+        return;
+    const std::filesystem::path directory = std::filesystem::absolute(page).replace_extension();
+    write_document(results, draw_plots(results, directory), directory.filename(), page);
+    std::cout << "written: " << page.string() << "\n";
 }
 
 void
@@ -79,7 +110,7 @@ run_benchmark(const Options &options)
     results.setup = describe_machine();
     std::cerr << "starting PostgreSQL and Kafka ...\n";
     Servers servers(options.settings);
-    describe_setup(servers, results);
+    describe_setup(servers, options, results);
     if (options.wants("write"))
         results.write = measure_write_cost(servers, options.write_events, options.rounds);
     if (options.wants("idempotency"))
@@ -96,6 +127,7 @@ run_benchmark(const Options &options)
     std::filesystem::create_directories(json.parent_path());
     test::write_file(json, to_json(results).dump(2) + "\n");
     std::cout << "\nAll figures of all rounds: " << json.string() << "\n";
+    show(json, options.page);
 }
 
 } // namespace
@@ -107,6 +139,24 @@ namespace
 
 using namespace outbox::bench;
 
+// An option that may be given several times.
+void
+add_pairs(CLI::App &app, const char *option, std::map<std::string, std::string> &pairs,
+          const char *help)
+{
+    const auto add = [&pairs, option](const std::vector<std::string> &settings)
+    {
+        for (const std::string &setting : settings)
+        {
+            const size_t equals = setting.find('=');
+            if (equals == std::string::npos)
+                throw CLI::ValidationError(option, "name=value expected");
+            pairs[setting.substr(0, equals)] = setting.substr(equals + 1);
+        }
+    };
+    app.add_option_function<std::vector<std::string>>(option, add, help)->allow_extra_args(false);
+}
+
 // "bench": everything, or the parts that are named.
 void
 add_options(CLI::App &app, Options &options)
@@ -117,10 +167,10 @@ add_options(CLI::App &app, Options &options)
     app.add_option("--events", options.drain.events, "committed events to drain")
         ->check(CLI::Range(int64_t{10000}, int64_t{100000000}))
         ->capture_default_str();
-    app.add_option("--peers", options.peers, "of polling; \"none\" leaves them out")
+    app.add_option("--peers", options.peers, "of polling, debezium; \"none\" leaves them out")
         ->delimiter(',')
         ->allow_extra_args(false)
-        ->check(CLI::IsMember({"none", "polling"}))
+        ->check(CLI::IsMember({"none", "polling", "debezium"}))
         ->capture_default_str();
     app.add_option("--peer-seconds", options.drain.peer_seconds,
                    "how long a peer may drain, before it is told by what it has done")
@@ -145,21 +195,12 @@ add_options(CLI::App &app, Options &options)
     app.add_option("--latency-seconds", options.latency.seconds, "length of a round")
         ->check(CLI::Range(1, 3600))
         ->capture_default_str();
-    app.add_option_function<std::vector<std::string>>(
-           "--set",
-           [&options](const std::vector<std::string> &settings)
-           {
-               for (const std::string &setting : settings)
-               {
-                   const size_t equals = setting.find('=');
-                   if (equals == std::string::npos)
-                       throw CLI::ValidationError("--set", "name=value expected");
-                   options.settings[setting.substr(0, equals)] = setting.substr(equals + 1);
-               }
-           },
-           "another setting of PostgreSQL or outbox, as name=value")
-        ->allow_extra_args(false);
+    add_pairs(app, "--set", options.settings,
+              "another setting of PostgreSQL or outbox, as name=value");
+    add_pairs(app, "--debezium-set", options.debezium,
+              "another property of Debezium's connector, as name=value");
     app.add_option("--json", options.json, "where all figures go")->capture_default_str();
+    app.add_option("--page", options.page, "a Markdown page to write them to, too");
 }
 
 // "bench bare-producer": what "bench" starts as the contender that is the limit.
@@ -194,6 +235,16 @@ add_polling_relay(CLI::App &app, PollingOptions &options)
     return command;
 }
 
+// "bench document": the plots and the page of a run that was.
+CLI::App *
+add_document(CLI::App &app, Options &options)
+{
+    CLI::App *command = app.add_subcommand("document", "draws and writes what a run measured");
+    command->add_option("--json", options.json, "its figures")->capture_default_str();
+    command->add_option("--page", options.page, "the Markdown page to write");
+    return command;
+}
+
 int
 run(int argc, char **argv)
 {
@@ -204,14 +255,18 @@ run(int argc, char **argv)
     const CLI::App *bare_producer = add_bare_producer(app, bare);
     PollingOptions polling;
     const CLI::App *polling_relay = add_polling_relay(app, polling);
+    const CLI::App *document = add_document(app, options);
     CLI11_PARSE(app, argc, argv);
     if (bare_producer->parsed())
         run_bare_producer(bare.bootstrap, bare.topic, bare.events);
     else if (polling_relay->parsed())
         run_polling_relay(polling);
+    else if (document->parsed())
+        show(std::filesystem::absolute(options.json), options.page);
     else
     {
         options.drain.peers = options.latency.peers = options.peers;
+        options.drain.debezium = options.latency.debezium = options.debezium;
         run_benchmark(options);
     }
     return 0;

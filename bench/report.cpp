@@ -170,7 +170,7 @@ reach_text(const Results &results)
 {
     std::string text = "\nReach\n";
     for (const Reach &reach : reaches(results))
-        text += fmt::format("  {:<8}{:<54}{:>8.2f}  ({} {})\n", reach.met() ? "met" : "MISSED",
+        text += fmt::format("  {:<8}{:<70}{:>8.2f}  ({} {})\n", reach.met() ? "met" : "MISSED",
                             reach.what, reach.figure, reach.at_least ? ">=" : "<=", reach.limit);
     return text;
 }
@@ -182,7 +182,7 @@ to_text(const Results &results)
 {
     std::string text = fmt::format("\noutbox benchmark of {}\n", results.date);
     for (const auto &[name, value] : results.setup)
-        text += fmt::format("  {:<14}{}\n", name, value);
+        text += fmt::format("  {:<16}{}\n", name, value);
     if (results.drain)
         text += drain_text(*results.drain);
     for (const LatencyResult &latency : results.latency)

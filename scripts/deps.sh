@@ -11,7 +11,7 @@ set -euo pipefail
 
 build_packages=(g++ make pkg-config libpq-dev librdkafka-dev libcli11-dev libfmt-dev kcat)
 check_packages=(libgtest-dev libgmock-dev maven default-jre-headless)
-bench_packages=(nlohmann-json3-dev maven default-jre-headless)
+bench_packages=(nlohmann-json3-dev maven default-jre-headless gnuplot-nox)
 lint_packages=(clang-format clang-tidy)
 
 say() { printf '%s\n' "$*"; }

@@ -64,44 +64,6 @@ drain_relay(Servers &servers, Database &database, int64_t events)
     return run;
 }
 
-bool
-same_shape(const test::Record &a, const test::Record &b)
-{
-    return a.value == b.value && a.headers.size() == b.headers.size() &&
-           std::equal(a.headers.begin(), a.headers.end(), b.headers.begin(),
-                      [](const auto &mine, const auto &other) {
-                          return mine.first == other.first &&
-                                 mine.second.value().size() == other.second.value().size();
-                      });
-}
-
-// The first record of the first key.
-test::Record
-sample_of(Servers &servers, const std::string &topic)
-{
-    test::Consumer consumer(servers.kafka.bootstrap(), {topic});
-    const auto has_key = [](const test::Record &record)
-    { return record.key == inputs().front().key; };
-    size_t looked_at = 0;
-    const auto found = [&](const std::vector<test::Record> &records)
-    {
-        while (looked_at < records.size() && !has_key(records[looked_at]))
-            looked_at++;
-        return looked_at < records.size();
-    };
-    if (!consumer.read_until(std::chrono::seconds(30), found))
-        throw std::runtime_error("no record of the first key in " + topic);
-    return consumer.records()[looked_at];
-}
-
-// What makes the comparison one: the records differ in their ids and times, and in no size.
-void
-check_same_records(Servers &servers, const std::string &bare, const std::string &relay)
-{
-    if (!same_shape(sample_of(servers, bare), sample_of(servers, relay)))
-        throw std::logic_error("the contenders write different records");
-}
-
 // One round of both. Their topics' names are of one length, because records hold them.
 void
 run_round(Servers &servers, int round, int64_t events, DrainResult &result)

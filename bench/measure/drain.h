@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,7 @@ struct DrainOptions
     double peer_seconds = 120;        // after which a peer is told by what it has done
     std::vector<std::string> peers;   // "polling", "debezium"
     std::vector<int> polling_batches; // rows of a transaction; empty: the best, see there
+    std::map<std::string, std::string> debezium; // properties other than its own
 };
 
 // The word "go" is the reload that tells the relay of Kafka, or the start of the bare producer's

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <iostream>
 #include <memory>
+#include <stdexcept>
 
 #include <fmt/format.h>
 
 #include "bench/peers/classic_outbox.h"
+#include "bench/peers/debezium.h"
 #include "bench/peers/polling_relay.h"
 #include "support/process.h"
 
@@ -17,6 +19,7 @@ namespace
 {
 
 constexpr int kWorkers[] = {1, 4};
+constexpr int64_t kJvmWarmUp = 200000;
 
 // The relay's process begins at the word "go", as ours and the bare producer's do.
 DrainRun
@@ -31,6 +34,7 @@ drain_polling(Servers &servers, const std::string &name, const PollingOptions &p
     const DrainRun run = watch_drain(servers, database.topic(), options.events,
                                      {go, [&] { return relay->pid(); }}, options.peer_seconds);
     relay.reset();
+    check_records(servers, database.topic());
     if (run.complete)
         check_count(servers, database.topic(), options.events);
     return run;
@@ -58,6 +62,40 @@ measure_polling(Servers &servers, const PollingOptions &polling, const DrainOpti
     return peer;
 }
 
+// One process for all rounds, which has seen a round before it is measured, because the code of a
+// JVM gets fast by running. It stands still while the backlog gathers; the word "go" lets it run.
+DrainPeer
+measure_debezium(Servers &servers, const DrainOptions &options, int rounds)
+{
+    DrainPeer peer;
+    peer.name = "debezium";
+    peer.title = "Debezium";
+    const LogicalDecoding logical_decoding(servers);
+    const Database database(servers, "dbz_all");
+    make_classic_outbox(database);
+    Debezium debezium(servers, database, options.debezium);
+    for (int round = 0; round <= rounds; round++)
+    {
+        debezium.pause();
+        database.connect().exec("truncate classic_outbox");
+        const int64_t events = round == 0 ? std::max(options.events, kJvmWarmUp) : options.events;
+        fill_classic_outbox(database, events);
+        const auto find = [&] { return debezium.pid(); };
+        const DrainRun run = watch_drain(
+            servers, database.topic(), events,
+            {[&] { debezium.resume(); }, find, cpu_seconds(debezium.pid())}, options.peer_seconds);
+        show_progress(round == 0 ? "(warm-up)" : "debezium", run);
+        if (round > 0)
+            peer.runs.push_back(run);
+        if (!run.complete)
+            break; // what is left would count for the next round
+    }
+    check_records(servers, database.topic());
+    if (peer.runs.empty())
+        throw std::runtime_error("Debezium does not get done with its warm-up in time");
+    return peer;
+}
+
 } // namespace
 
 std::vector<DrainPeer>
@@ -81,6 +119,8 @@ measure_drain_peers(Servers &servers, const DrainOptions &options, int rounds)
                 peers.push_back(measure_polling(servers, polling, options, rounds));
             }
         }
+    if (wanted("debezium"))
+        peers.push_back(measure_debezium(servers, options, rounds));
     return peers;
 }
 

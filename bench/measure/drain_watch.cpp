@@ -1,12 +1,15 @@
 #include "drain_watch.h"
 
+#include <algorithm>
 #include <iostream>
 #include <stdexcept>
 #include <thread>
 
 #include <fmt/format.h>
 
+#include "bench/support/inputs.h"
 #include "bench/support/topics.h"
+#include "support/consumer.h"
 #include "support/wait.h"
 
 namespace outbox::bench
@@ -23,6 +26,45 @@ double
 seconds_between(Clock::time_point from, Clock::time_point to)
 {
     return std::chrono::duration<double>(to - from).count();
+}
+
+// The first record of the first key.
+test::Record
+sample_of(Servers &servers, const std::string &topic)
+{
+    test::Consumer consumer(servers.kafka.bootstrap(), {topic});
+    const auto has_key = [](const test::Record &record)
+    { return record.key == inputs().front().key; };
+    size_t looked_at = 0;
+    const auto found = [&](const std::vector<test::Record> &records)
+    {
+        while (looked_at < records.size() && !has_key(records[looked_at]))
+            looked_at++;
+        return looked_at < records.size();
+    };
+    if (!consumer.read_until(std::chrono::seconds(30), found))
+        throw std::runtime_error("no record of the first key in " + topic);
+    return consumer.records()[looked_at];
+}
+
+std::vector<std::string>
+header_names(const test::Record &record)
+{
+    std::vector<std::string> names;
+    for (const auto &[name, value] : record.headers)
+        names.push_back(name);
+    return names;
+}
+
+bool
+same_shape(const test::Record &a, const test::Record &b)
+{
+    return a.value == b.value && a.headers.size() == b.headers.size() &&
+           std::equal(a.headers.begin(), a.headers.end(), b.headers.begin(),
+                      [](const auto &mine, const auto &other) {
+                          return mine.first == other.first &&
+                                 mine.second.value().size() == other.second.value().size();
+                      });
 }
 
 } // namespace
@@ -78,6 +120,23 @@ check_count(Servers &servers, const std::string &topic, int64_t events)
 }
 
 void
+check_records(Servers &servers, const std::string &topic)
+{
+    const std::vector<std::string> names = {"id", "event_type", "aggregate_type", "created_at"};
+    const test::Record record = sample_of(servers, topic);
+    if (record.value != inputs().front().payload || header_names(record) != names ||
+        record.header("event_type") != kEventType)
+        throw std::logic_error("the records in " + topic + " are not those of the others");
+}
+
+void
+check_same_records(Servers &servers, const std::string &bare, const std::string &relay)
+{
+    if (!same_shape(sample_of(servers, bare), sample_of(servers, relay)))
+        throw std::logic_error("the contenders write different records");
+}
+
+void
 show_progress(const char *who, const DrainRun &run)
 {
     std::cerr << fmt::format(
@@ -95,6 +154,19 @@ rate_of(const std::vector<DrainRun> &runs)
     for (const DrainRun &run : runs)
         rates.push_back(run.rate());
     return spread_of(rates);
+}
+
+double
+cpu_per_million(const std::vector<DrainRun> &runs)
+{
+    double seconds = 0;
+    double events = 0;
+    for (const DrainRun &run : runs)
+    {
+        seconds += run.cpu_seconds;
+        events += static_cast<double>(run.events);
+    }
+    return seconds / events * 1e6;
 }
 
 nlohmann::ordered_json

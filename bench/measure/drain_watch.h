@@ -46,10 +46,20 @@ const DrainRun &complete(const DrainRun &run, const std::string &topic);
 // Throws unless the topic has exactly so many records.
 void check_count(Servers &servers, const std::string &topic, int64_t events);
 
+// What makes the comparison one. The relay's records and the bare producer's differ in their ids
+// and times, and in no size.
+void check_same_records(Servers &servers, const std::string &bare, const std::string &relay);
+
+// A peer's records have their values, and headers of their names in their order.
+void check_records(Servers &servers, const std::string &topic);
+
 // On stderr.
 void show_progress(const char *who, const DrainRun &run);
 
 Spread rate_of(const std::vector<DrainRun> &runs);
+
+// Seconds of the contender's processor time for a million events, averaged over the rounds.
+double cpu_per_million(const std::vector<DrainRun> &runs);
 
 nlohmann::ordered_json to_json(const DrainRun &run);
 nlohmann::ordered_json to_json(const std::vector<DrainRun> &runs);

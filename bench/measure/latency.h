@@ -1,6 +1,7 @@
 // How long after its commit an event reaches a consumer, beside the same without a database.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,8 @@ struct LatencyOptions
     std::vector<int> rates = {200, 2000, 20000}; // events a second, of all clients together
     int clients = 4;
     int seconds = 10;
-    std::vector<std::string> peers; // as in DrainOptions
+    std::vector<std::string> peers;              // as in DrainOptions
+    std::map<std::string, std::string> debezium; // the same
 };
 
 // In milliseconds, one entry for each round.

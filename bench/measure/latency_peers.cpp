@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <iostream>
+#include <stdexcept>
 
 #include <fmt/format.h>
 
 #include "bench/peers/classic_outbox.h"
+#include "bench/peers/debezium.h"
 #include "bench/peers/polling_relay.h"
+#include "bench/support/topics.h"
 #include "latency_watch.h"
 
 namespace outbox::bench
@@ -16,6 +19,7 @@ namespace
 {
 
 constexpr int kWorkers[] = {1, 4};
+constexpr int64_t kWarmUp = 50000;
 
 void
 measure_polling(Servers &servers, const LatencyOptions &options, int workers, int rounds,
@@ -38,6 +42,42 @@ measure_polling(Servers &servers, const LatencyOptions &options, int workers, in
     result.peers.push_back(peer);
 }
 
+// The code of a JVM gets fast by running.
+void
+warm_up(Servers &servers, const Database &database)
+{
+    fill_classic_outbox(database, kWarmUp);
+    TopicWatch watch(servers.kafka.bootstrap(), database.topic());
+    if (!test::wait_until(std::chrono::seconds(60), [&] { return watch.records() >= kWarmUp; }))
+        throw std::runtime_error("Debezium does not get done with its warm-up");
+    database.connect().exec("truncate classic_outbox");
+}
+
+void
+measure_debezium(Servers &servers, const LatencyOptions &options, int rounds,
+                 std::vector<LatencyResult> &results)
+{
+    const LogicalDecoding logical_decoding(servers);
+    for (LatencyResult &result : results)
+    {
+        std::cerr << fmt::format("latency of Debezium at {} events/s ...\n", result.rate);
+        LatencyPeer peer;
+        peer.name = "debezium";
+        peer.title = "Debezium";
+        for (int round = 0; round < rounds; round++)
+        {
+            const Database database(servers, fmt::format("debezium_{}_{}", result.rate, round));
+            make_classic_outbox(database);
+            Debezium debezium(servers, database, options.debezium);
+            warm_up(servers, database);
+            measure_way(servers, database, kClassicInsertInput, Load(options, result.rate),
+                        debezium.pid(), peer.way);
+            show_progress(peer.name, peer.way.latencies);
+        }
+        result.peers.push_back(peer);
+    }
+}
+
 } // namespace
 
 void
@@ -54,6 +94,8 @@ measure_latency_peers(Servers &servers, const LatencyOptions &options, int round
             if (wanted("polling"))
                 measure_polling(servers, options, workers, rounds, result);
     }
+    if (wanted("debezium"))
+        measure_debezium(servers, options, rounds, results);
 }
 
 } // namespace outbox::bench
