@@ -33,13 +33,14 @@ namespace
 
 struct Options
 {
-    std::vector<std::string> parts = {"write", "idempotency", "latency", "drain"};
+    std::vector<std::string> parts = {"write", "application", "idempotency", "latency", "drain"};
     DrainOptions drain;
     std::vector<std::string> peers = {"polling", "debezium"};
     std::map<std::string, std::string> debezium;
     int rounds = 3;
     int write_events = 50000;
     LatencyOptions latency;
+    ApplicationOptions application;
     test::Settings settings;
     std::string json = OUTBOX_BUILD_DIR "/bench/results.json";
     std::string page;
@@ -113,6 +114,9 @@ run_benchmark(const Options &options)
     describe_setup(servers, options, results);
     if (options.wants("write"))
         results.write = measure_write_cost(servers, options.write_events, options.rounds);
+    if (options.wants("application"))
+        results.application =
+            measure_application_cost(servers, options.application, options.rounds);
     if (options.wants("idempotency"))
         results.idempotency =
             measure_idempotency_cost(servers, options.write_events, options.rounds);
@@ -162,8 +166,8 @@ void
 add_options(CLI::App &app, Options &options)
 {
     app.add_option("part", options.parts,
-                   "write, idempotency, latency, drain; default: all of them")
-        ->check(CLI::IsMember({"write", "idempotency", "latency", "drain"}));
+                   "write, application, idempotency, latency, drain; default: all of them")
+        ->check(CLI::IsMember({"write", "application", "idempotency", "latency", "drain"}));
     app.add_option("--events", options.drain.events, "committed events to drain")
         ->check(CLI::Range(int64_t{10000}, int64_t{100000000}))
         ->capture_default_str();
@@ -186,6 +190,10 @@ add_options(CLI::App &app, Options &options)
         ->capture_default_str();
     app.add_option("--write-events", options.write_events, "events written in a round")
         ->check(CLI::Range(1000, 10000000))
+        ->capture_default_str();
+    app.add_option("--application-seconds", options.application.seconds,
+                   "length of a round of each way to write")
+        ->check(CLI::Range(1, 3600))
         ->capture_default_str();
     app.add_option("--latency-rates", options.latency.rates, "events a second")
         ->delimiter(',')

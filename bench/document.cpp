@@ -138,6 +138,26 @@ write_cost_text(const Json &write)
 }
 
 std::string
+application_text(const Json &application)
+{
+    std::string text = fmt::format("\n## What the application pays\n\nTransactions of {} clients "
+                                   "with an UPDATE and an event.\n\n",
+                                   application.at("clients").get<int>()) +
+                       head({"", "transactions/s", "p50 ms", "p95 ms", "p99 ms"});
+    for (const auto &[name, way] : application.at("ways").items())
+        text += row({way.at("title").get<std::string>(),
+                     with_range(spread_over(way.at("transactions_per_second")), 0),
+                     fmt::format("{:.2f}", spread_over(way.at("ms").at("p50")).median),
+                     fmt::format("{:.2f}", spread_over(way.at("ms").at("p95")).median),
+                     fmt::format("{:.2f}", spread_over(way.at("ms").at("p99")).median)});
+    text += "\n" + head({"WAL of an event until it is published", "bytes"});
+    for (const auto &[name, wal] : application.at("wal").items())
+        text +=
+            row({wal.at("title").get<std::string>(), with_range(spread_over(wal.at("bytes")), 1)});
+    return text;
+}
+
+std::string
 generated(const Json &results, const std::vector<Plot> &plots, const std::string &directory)
 {
     std::string text = setup_text(results);
@@ -149,6 +169,8 @@ generated(const Json &results, const std::vector<Plot> &plots, const std::string
         text += latency_text(results.at("latency"));
     if (results.contains("write_cost"))
         text += write_cost_text(results.at("write_cost"));
+    if (results.contains("application"))
+        text += application_text(results.at("application"));
     for (const Plot &plot : plots)
         text += fmt::format("\n![{}]({}/{})\n", plot.title, directory, plot.file);
     return text;

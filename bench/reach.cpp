@@ -21,6 +21,7 @@ constexpr double kTimesFloor = 2.5;
 constexpr double kMostMs = 10;
 constexpr double kLatencyOfDebezium = 0.2;
 constexpr double kTimesBareInsert = 1.25;
+constexpr double kWalOfClassic = 0.4;
 constexpr double kTimesBareMark = 1.3;
 constexpr double kManyPart = 0.1;
 constexpr int kLatencyRate = 200; // events a second, that the limits of latency are for
@@ -101,6 +102,9 @@ reaches(const Results &results)
         all.push_back({"emit() in bare INSERTs, one statement for all",
                        results.write->set.times_bare(Writer::kEmit), kTimesBareInsert, false});
     }
+    if (results.application)
+        all.push_back({"WAL of a published event, as a part of the classic table's",
+                       results.application->wal_part(), kWalOfClassic, false});
     if (results.idempotency)
     {
         all.push_back({"mark_processed() in bare INSERTs", results.idempotency->times_bare(),

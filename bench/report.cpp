@@ -150,6 +150,25 @@ write_text(const WriteCostResult &write)
 }
 
 std::string
+application_text(const ApplicationResult &result)
+{
+    std::string text =
+        fmt::format("\nTransactions of {} clients with an UPDATE and an event; {} rounds of {} s\n",
+                    result.options.clients, result.ways.front().rates.size(),
+                    result.options.seconds) +
+        fmt::format("  {:<46}{:<28}{:>9}{:>9}{:>9}\n", "", "transactions/s", "p50 ms", "p95 ms",
+                    "p99 ms");
+    for (const WriteWay &way : result.ways)
+        text += fmt::format("  {:<46}{:<28}{:>9.2f}{:>9.2f}{:>9.2f}\n", way.title,
+                            with_range(spread_of(way.rates), 0), spread_of(way.ms.at("p50")).median,
+                            spread_of(way.ms.at("p95")).median, spread_of(way.ms.at("p99")).median);
+    text += "\nWAL of an event until it is published, in bytes, without full page images\n";
+    for (const PublishedWal &wal : result.wal)
+        text += fmt::format("  {:<56}{}\n", wal.title, with_range(spread_of(wal.bytes), 1));
+    return text;
+}
+
+std::string
 idempotency_text(const IdempotencyCostResult &result)
 {
     std::string text =
@@ -189,6 +208,8 @@ to_text(const Results &results)
         text += latency_text(latency);
     if (results.write)
         text += write_text(*results.write);
+    if (results.application)
+        text += application_text(*results.application);
     if (results.idempotency)
         text += idempotency_text(*results.idempotency);
     return text + reach_text(results);
@@ -207,6 +228,8 @@ to_json(const Results &results)
         all["latency"].push_back(to_json(latency));
     if (results.write)
         all["write_cost"] = to_json(*results.write);
+    if (results.application)
+        all["application"] = to_json(*results.application);
     if (results.idempotency)
         all["idempotency_cost"] = to_json(*results.idempotency);
     for (const Reach &reach : reaches(results))

@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "bench/measure/application_cost.h"
 #include "bench/measure/drain.h"
 #include "bench/measure/idempotency_cost.h"
 #include "bench/measure/latency.h"
@@ -24,6 +25,7 @@ struct Results
     std::optional<DrainResult> drain;
     std::vector<LatencyResult> latency; // one entry for each rate
     std::optional<WriteCostResult> write;
+    std::optional<ApplicationResult> application;
     std::optional<IdempotencyCostResult> idempotency;
 };
 

@@ -124,6 +124,7 @@ make_client(const std::string &bootstrap, int *failures)
                                                                             &rd_kafka_conf_destroy);
     const test::KafkaProperties properties = {
         {"bootstrap.servers", bootstrap},
+        {"log_level", "0"},
         {"enable.idempotence", "true"},
         {"acks", "all"},
         {"partitioner", "murmur2_random"},
