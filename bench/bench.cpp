@@ -33,7 +33,8 @@ namespace
 
 struct Options
 {
-    std::vector<std::string> parts = {"write", "application", "idempotency", "latency", "drain"};
+    std::vector<std::string> parts = {"write",   "application", "idempotency",
+                                      "latency", "steady",      "drain"};
     DrainOptions drain;
     std::vector<std::string> peers = {"polling", "debezium"};
     std::map<std::string, std::string> debezium;
@@ -41,6 +42,7 @@ struct Options
     int write_events = 50000;
     LatencyOptions latency;
     ApplicationOptions application;
+    SteadyOptions steady;
     test::Settings settings;
     std::string json = OUTBOX_BUILD_DIR "/bench/results.json";
     std::string page;
@@ -122,6 +124,8 @@ run_benchmark(const Options &options)
             measure_idempotency_cost(servers, options.write_events, options.rounds);
     if (options.wants("latency"))
         results.latency = measure_latency(servers, options.latency, options.rounds);
+    if (options.wants("steady"))
+        results.steady = measure_steady(servers, options.steady);
     if (options.wants("drain"))
         results.drain = measure_drain(servers, options.drain, options.rounds);
     servers.stop();
@@ -166,10 +170,22 @@ void
 add_options(CLI::App &app, Options &options)
 {
     app.add_option("part", options.parts,
-                   "write, application, idempotency, latency, drain; default: all of them")
-        ->check(CLI::IsMember({"write", "application", "idempotency", "latency", "drain"}));
+                   "write, application, idempotency, latency, steady, drain; default: all of them")
+        ->check(
+            CLI::IsMember({"write", "application", "idempotency", "latency", "steady", "drain"}));
     app.add_option("--events", options.drain.events, "committed events to drain")
         ->check(CLI::Range(int64_t{10000}, int64_t{100000000}))
+        ->capture_default_str();
+    app.add_option("--backlogs", options.drain.backlogs,
+                   "more backlogs for the relay to drain, from small to large")
+        ->delimiter(',')
+        ->allow_extra_args(false)
+        ->check(CLI::Range(int64_t{1000}, int64_t{100000000}));
+    app.add_option("--steady-seconds", options.steady.seconds, "length of the steady state")
+        ->check(CLI::Range(5, 86400))
+        ->capture_default_str();
+    app.add_option("--steady-rate", options.steady.rate, "its events a second")
+        ->check(CLI::Range(1, 100000))
         ->capture_default_str();
     app.add_option("--peers", options.peers, "of polling, debezium; \"none\" leaves them out")
         ->delimiter(',')
@@ -273,7 +289,7 @@ run(int argc, char **argv)
         show(std::filesystem::absolute(options.json), options.page);
     else
     {
-        options.drain.peers = options.latency.peers = options.peers;
+        options.drain.peers = options.latency.peers = options.steady.peers = options.peers;
         options.drain.debezium = options.latency.debezium = options.debezium;
         run_benchmark(options);
     }

@@ -158,6 +158,40 @@ application_text(const Json &application)
 }
 
 std::string
+growth_text(const Json &growth)
+{
+    std::string text = "\n## Growth\n\n" + head({"backlog", "events/s", "CPU s", "memory"});
+    for (const Json &run : growth)
+        text += row({fmt::format("{}", run.at("events").get<int64_t>()),
+                     fmt::format("{:.0f}", run.at("events_per_second").get<double>()),
+                     fmt::format("{:.2f}", run.at("cpu_seconds").get<double>()),
+                     megabytes(run.at("peak_own_memory_bytes").get<double>())});
+    return text;
+}
+
+std::string
+steady_text(const Json &steady)
+{
+    std::string text =
+        fmt::format("\n## Steady state\n\n{} events/s for {} s; what there is at the "
+                    "end, and the most dead tuples that there were.\n\n",
+                    steady.at("rate").get<int>(), steady.at("seconds").get<int>()) +
+        head({"", "table", "indexes", "dead tuples", "autovacuums", "CPU s", "memory"});
+    for (const auto &[name, run] : steady.at("runs").items())
+    {
+        const Json &last = run.at("samples").back();
+        text += row({run.at("title").get<std::string>(),
+                     megabytes(last.at("table_bytes").get<double>()),
+                     megabytes(last.at("index_bytes").get<double>()),
+                     fmt::format("{:.0f}", largest(run.at("samples"), "dead_tuples")),
+                     fmt::format("{}", last.at("autovacuums").get<int64_t>()),
+                     fmt::format("{:.1f}", last.at("cpu_seconds").get<double>()),
+                     megabytes(last.at("own_memory_bytes").get<double>())});
+    }
+    return text;
+}
+
+std::string
 generated(const Json &results, const std::vector<Plot> &plots, const std::string &directory)
 {
     std::string text = setup_text(results);
@@ -171,6 +205,10 @@ generated(const Json &results, const std::vector<Plot> &plots, const std::string
         text += write_cost_text(results.at("write_cost"));
     if (results.contains("application"))
         text += application_text(results.at("application"));
+    if (results.contains("steady"))
+        text += steady_text(results.at("steady"));
+    if (results.contains("drain") && results.at("drain").contains("growth"))
+        text += growth_text(results.at("drain").at("growth"));
     for (const Plot &plot : plots)
         text += fmt::format("\n![{}]({}/{})\n", plot.title, directory, plot.file);
     return text;

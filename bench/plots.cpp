@@ -96,6 +96,21 @@ latency_program(const Json &latency, const std::string &title)
                        title, plots);
 }
 
+// Over the size of the backlog, the rate at which it was drained.
+std::string
+growth_program(const Json &growth, const std::string &title)
+{
+    std::string data = "$data << EOD\n";
+    for (const Json &run : growth)
+        data += fmt::format("{} {}\n", run.at("events").get<int64_t>(),
+                            run.at("events_per_second").get<double>());
+    return kHead + data +
+           fmt::format("EOD\nset title \"{}\"\nset xlabel \"events\"\nset ylabel \"events/s\"\n"
+                       "set logscale x\nset yrange [0:*]\nset format xy \"%.0s%c\"\n"
+                       "plot $data using 1:2 with linespoints lw 2 pt 7 lc rgb '#336791' notitle\n",
+                       title);
+}
+
 void
 draw(const std::filesystem::path &directory, const Plot &plot, const std::string &program)
 {
@@ -124,6 +139,9 @@ draw_plots(const Json &results, const std::filesystem::path &directory)
         add({"drain_cpu.svg", "Processor time for a million events"}, results.at("drain"),
             cpu_program);
     }
+    if (results.contains("drain") && results.at("drain").contains("growth"))
+        add({"growth.svg", "The relay's drain of growing backlogs"},
+            results.at("drain").at("growth"), growth_program);
     if (results.contains("latency"))
         add({"latency.svg", "COMMIT to consumer: p50, and p99 as a broken line"},
             results.at("latency"), latency_program);

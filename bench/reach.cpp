@@ -21,6 +21,9 @@ constexpr double kTimesFloor = 2.5;
 constexpr double kMostMs = 10;
 constexpr double kLatencyOfDebezium = 0.2;
 constexpr double kTimesBareInsert = 1.25;
+constexpr int64_t kSmallBacklog = 100000;
+constexpr int64_t kLargeBacklog = 10000000;
+constexpr double kGrownRate = 0.9;
 constexpr double kWalOfClassic = 0.4;
 constexpr double kTimesBareMark = 1.3;
 constexpr double kManyPart = 0.1;
@@ -30,6 +33,8 @@ double
 largest_own_memory(const DrainResult &drain)
 {
     long bytes = drain.relay_small.memory.own;
+    for (const DrainRun &run : drain.growth)
+        bytes = std::max(bytes, run.memory.own);
     for (const DrainRun &run : drain.relay)
         bytes = std::max(bytes, run.memory.own);
     return static_cast<double>(bytes) / 1e6;
@@ -44,6 +49,16 @@ polling_rate(const DrainResult &drain)
         if (peer.name != "debezium")
             rate = std::max(rate, rate_of(peer.runs).median);
     return rate;
+}
+
+// 0 when it was not measured.
+double
+rate_at(const std::vector<DrainRun> &growth, int64_t events)
+{
+    for (const DrainRun &run : growth)
+        if (run.events == events)
+            return run.rate();
+    return 0;
 }
 
 void
@@ -65,6 +80,11 @@ add_drain(const DrainResult &drain, std::vector<Reach> &all)
                        rate / polling_rate(drain), kTimesPolling, true});
     all.push_back({"relay's peak memory in MB, without shared memory", largest_own_memory(drain),
                    kMemoryMegabytes, false});
+    const double small = rate_at(drain.growth, kSmallBacklog);
+    const double large = rate_at(drain.growth, kLargeBacklog);
+    if (small > 0 && large > 0)
+        all.push_back({"relay's events/s at 10^7 events, as a part of those at 10^5", large / small,
+                       kGrownRate, true});
 }
 
 void
@@ -105,6 +125,10 @@ reaches(const Results &results)
     if (results.application)
         all.push_back({"WAL of a published event, as a part of the classic table's",
                        results.application->wal_part(), kWalOfClassic, false});
+    if (results.steady)
+        all.push_back({"dead tuples in outbox.events",
+                       static_cast<double>(results.steady->runs.front().most_dead_tuples()), 0,
+                       false});
     if (results.idempotency)
     {
         all.push_back({"mark_processed() in bare INSERTs", results.idempotency->times_bare(),

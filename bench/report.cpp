@@ -68,6 +68,10 @@ std::string
 drain_text(const DrainResult &drain)
 {
     const MemoryUse most = most_memory(drain.relay);
+    std::string growth;
+    for (const DrainRun &run : drain.growth)
+        growth +=
+            fmt::format("{}{:>26.0f} events/s\n", memory_line(run.events, run.memory), run.rate());
     std::string peers;
     for (const DrainPeer &peer : drain.peers)
         peers += drain_line(peer.title.c_str(), rate_of(peer.runs), peer.runs);
@@ -84,7 +88,7 @@ drain_text(const DrainResult &drain)
            fmt::format("  {:<26}{:>10}{:>32}\n", "backlog", "its own",
                        "with shared buffers (VmHWM)") +
            memory_line(drain.relay.front().events, most) +
-           memory_line(drain.relay_small.events, drain.relay_small.memory);
+           memory_line(drain.relay_small.events, drain.relay_small.memory) + growth;
 }
 
 std::string
@@ -169,6 +173,24 @@ application_text(const ApplicationResult &result)
 }
 
 std::string
+steady_text(const SteadyResult &steady)
+{
+    std::string text = fmt::format("\nSteady state: {} events/s for {} s, at the end\n",
+                                   steady.options.rate, steady.options.seconds) +
+                       fmt::format("  {:<38}{:>9}{:>10}{:>14}{:>13}{:>9}{:>8}\n", "", "table",
+                                   "indexes", "dead (most)", "autovacuums", "memory", "CPU");
+    for (const SteadyRun &run : steady.runs)
+    {
+        const SteadySample &last = run.samples.back();
+        text += fmt::format("  {:<38}{:>9}{:>10}{:>14}{:>13}{:>9}{:>6.1f} s\n", run.title,
+                            megabytes(last.table_bytes), megabytes(last.index_bytes),
+                            run.most_dead_tuples(), last.autovacuums, megabytes(last.memory.own),
+                            last.cpu_seconds);
+    }
+    return text;
+}
+
+std::string
 idempotency_text(const IdempotencyCostResult &result)
 {
     std::string text =
@@ -210,6 +232,8 @@ to_text(const Results &results)
         text += write_text(*results.write);
     if (results.application)
         text += application_text(*results.application);
+    if (results.steady)
+        text += steady_text(*results.steady);
     if (results.idempotency)
         text += idempotency_text(*results.idempotency);
     return text + reach_text(results);
@@ -230,6 +254,8 @@ to_json(const Results &results)
         all["write_cost"] = to_json(*results.write);
     if (results.application)
         all["application"] = to_json(*results.application);
+    if (results.steady)
+        all["steady"] = to_json(*results.steady);
     if (results.idempotency)
         all["idempotency_cost"] = to_json(*results.idempotency);
     for (const Reach &reach : reaches(results))

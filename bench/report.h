@@ -12,6 +12,7 @@
 #include "bench/measure/drain.h"
 #include "bench/measure/idempotency_cost.h"
 #include "bench/measure/latency.h"
+#include "bench/measure/steady.h"
 #include "bench/measure/write_cost.h"
 
 namespace outbox::bench
@@ -26,6 +27,7 @@ struct Results
     std::vector<LatencyResult> latency; // one entry for each rate
     std::optional<WriteCostResult> write;
     std::optional<ApplicationResult> application;
+    std::optional<SteadyResult> steady;
     std::optional<IdempotencyCostResult> idempotency;
 };
 

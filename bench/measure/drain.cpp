@@ -112,6 +112,12 @@ measure_drain(Servers &servers, const DrainOptions &options, int rounds)
     Database database(servers, "small");
     result.relay_small = drain_relay(servers, database, options.events / 10);
     show_progress("relay", result.relay_small);
+    for (const int64_t backlog : options.backlogs)
+    {
+        Database grown(servers, fmt::format("grown_{}", backlog));
+        result.growth.push_back(drain_relay(servers, grown, backlog));
+        show_progress("relay", result.growth.back());
+    }
     result.peers = measure_drain_peers(servers, options, rounds);
     return result;
 }
@@ -123,6 +129,8 @@ to_json(const DrainResult &result)
                                   {"relay", to_json(result.relay)},
                                   {"relay_small", to_json(result.relay_small)},
                                   {"ratio", result.ratio()}};
+    if (!result.growth.empty())
+        all["growth"] = to_json(result.growth);
     for (const DrainPeer &peer : result.peers)
         all["peers"][peer.name] = {{"title", peer.title}, {"runs", to_json(peer.runs)}};
     return all;

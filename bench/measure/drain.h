@@ -29,6 +29,7 @@ struct DrainResult
     std::vector<DrainRun> relay; // the same
     DrainRun relay_small;        // a tenth of the events, for the memory
     std::vector<DrainPeer> peers;
+    std::vector<DrainRun> growth; // the relay's, one for each of the options' backlogs
 
     Spread bare_rate() const;
     Spread relay_rate() const;
@@ -41,6 +42,7 @@ struct DrainResult
 struct DrainOptions
 {
     int64_t events = 1000000;
+    std::vector<int64_t> backlogs;    // events that the relay drains besides, from small to large
     double peer_seconds = 120;        // after which a peer is told by what it has done
     std::vector<std::string> peers;   // "polling", "debezium"
     std::vector<int> polling_batches; // rows of a transaction; empty: the best, see there

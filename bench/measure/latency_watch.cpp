@@ -1,13 +1,12 @@
 #include "latency_watch.h"
 
-#include <exception>
 #include <iostream>
 #include <memory>
-#include <thread>
 
 #include <fmt/format.h>
 
 #include "bench/support/inputs.h"
+#include "bench/support/threads.h"
 #include "support/consumer.h"
 
 namespace outbox::bench
@@ -83,24 +82,12 @@ measure_arrivals(Servers &servers, const std::string &topic, const Load &load, i
             time = time == WallTime() ? record.received : time;
         });
     consumer.read_for(test::Milliseconds(500)); // connects
-    std::exception_ptr error;
-    std::thread clients(
-        [&]
-        {
-            try
-            {
-                run_paced(load.clients, load.rate / each, load.events() / each, make_action);
-            }
-            catch (...)
-            {
-                error = std::current_exception();
-            }
-        });
     const auto limit = std::chrono::seconds(load.seconds + kWarmUpSeconds) + kArrivalLimit;
-    consumer.read_until(limit, [&](const auto &) { return there == received.size(); });
-    clients.join();
-    if (error)
-        std::rethrow_exception(error);
+    const auto write = [&]
+    { run_paced(load.clients, load.rate / each, load.events() / each, make_action); };
+    const auto read = [&]
+    { consumer.read_until(limit, [&](const auto &) { return there == received.size(); }); };
+    run_threads(2, [&](int thread) { thread == 0 ? write() : read(); });
 
     Arrivals arrivals;
     const WallTime now = std::chrono::system_clock::now();
