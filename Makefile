@@ -4,6 +4,7 @@
 #   make check          every test, real Kafka included               (make check-fast: without it)
 #   make install        as with every PGXS extension; PG_CONFIG says for which PostgreSQL
 #   make bench          figures beside their limits                   (COUNT=..., ROUNDS=...)
+#   make check-debezium the relay's records beside those of an unmodified Debezium
 #   make soak           random faults for as long as asked            (MINUTES=...)
 #   make lint format clean
 #
@@ -52,7 +53,7 @@ ISOLATION = $(sort $(patsubst test/specs/%.spec,%,$(wildcard test/specs/*.spec))
 ISOLATION_OPTS = --inputdir=test --outputdir=. --load-extension=outbox
 
 # Goals that scripts do; they find or install PostgreSQL themselves, and PGXS has a "check" of its own.
-SCRIPT_GOALS = demo check check-fast bench soak format lint
+SCRIPT_GOALS = demo check check-fast check-debezium bench soak format lint
 ifeq ($(filter-out $(SCRIPT_GOALS),$(or $(MAKECMDGOALS),all)),)
 
 demo:
@@ -61,6 +62,8 @@ check:
 	@scripts/prepare check && scripts/check
 check-fast:
 	@scripts/prepare check && scripts/check fast
+check-debezium:
+	@scripts/prepare bench && scripts/bench compare-debezium
 bench:
 	@scripts/prepare bench && scripts/bench
 soak:

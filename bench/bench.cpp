@@ -15,6 +15,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include "compare_debezium.h"
 #include "document.h"
 #include "peers/bare_producer.h"
 #include "peers/debezium.h"
@@ -280,11 +281,15 @@ run(int argc, char **argv)
     PollingOptions polling;
     const CLI::App *polling_relay = add_polling_relay(app, polling);
     const CLI::App *document = add_document(app, options);
+    const CLI::App *compare =
+        app.add_subcommand("compare-debezium", "compares the relay's records with Debezium's");
     CLI11_PARSE(app, argc, argv);
     if (bare_producer->parsed())
         run_bare_producer(bare.bootstrap, bare.topic, bare.events);
     else if (polling_relay->parsed())
         run_polling_relay(polling);
+    else if (compare->parsed())
+        return compare_with_debezium() ? 0 : 1;
     else if (document->parsed())
         show(std::filesystem::absolute(options.json), options.page);
     else

@@ -73,7 +73,7 @@ measure_debezium(Servers &servers, const DrainOptions &options, int rounds)
     const LogicalDecoding logical_decoding(servers);
     const Database database(servers, "dbz_all");
     make_classic_outbox(database);
-    Debezium debezium(servers, database, options.debezium);
+    Debezium debezium(servers, database, classic_connector(database, options.debezium));
     for (int round = 0; round <= rounds; round++)
     {
         debezium.pause();

@@ -68,7 +68,7 @@ measure_debezium(Servers &servers, const LatencyOptions &options, int rounds,
         {
             const Database database(servers, fmt::format("debezium_{}_{}", result.rate, round));
             make_classic_outbox(database);
-            Debezium debezium(servers, database, options.debezium);
+            Debezium debezium(servers, database, classic_connector(database, options.debezium));
             warm_up(servers, database);
             measure_way(servers, database, kClassicInsertInput, Load(options, result.rate),
                         debezium.pid(), peer.way);

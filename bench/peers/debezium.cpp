@@ -17,10 +17,7 @@ namespace
 constexpr auto kFetchLimit = std::chrono::minutes(10);
 constexpr auto kStartLimit = std::chrono::seconds(90);
 constexpr auto kStopLimit = std::chrono::seconds(30);
-constexpr const char *kSlot = "bench_debezium";
 constexpr const char *kPublication = "bench_debezium";
-
-using Properties = std::map<std::string, std::string>;
 
 const std::string &
 archives()
@@ -58,43 +55,13 @@ worker_properties(Servers &servers, const std::filesystem::path &directory)
             {"listeners", fmt::format("http://127.0.0.1:{}", test::free_port())}};
 }
 
-Properties
-connector_properties(Servers &servers, const std::string &database)
-{
-    Properties all = {
-        {"name", "outbox"},
-        {"connector.class", "io.debezium.connector.postgresql.PostgresConnector"},
-        {"tasks.max", "1"},
-        {"database.hostname", "127.0.0.1"},
-        {"database.port", std::to_string(servers.postgresql.port())},
-        {"database.user", "postgres"},
-        {"database.dbname", database},
-        {"topic.prefix", "peer"},
-        {"plugin.name", "pgoutput"},
-        {"slot.name", kSlot},
-        {"publication.name", kPublication},
-        {"publication.autocreate.mode", "disabled"},
-        {"table.include.list", fmt::format("public.{}", kClassicTable)},
-        {"snapshot.mode", "no_data"},
-        {"transforms", "outbox"},
-        {"transforms.outbox.type", "io.debezium.transforms.outbox.EventRouter"},
-        {"transforms.outbox.table.field.event.key", "aggregate_id"},
-        {"transforms.outbox.route.by.field", "aggregate_type"},
-        // The same records as everybody's.
-        {"transforms.outbox.table.fields.additional.placement",
-         "type:header:event_type,aggregate_type:header,created_at:header"},
-    };
-    all.insert(debezium_settings().begin(), debezium_settings().end());
-    return all;
-}
-
 } // namespace
 
 // poll.interval.ms bounds how long a batch that is not full waits, so it is most of the latency:
 // the default of 500 is for other uses. 1 was compared with 10, and linger.ms 0 with 5, over
 // backlogs of 100,000: the longer times took a tenth less of the JVM's processor time and were no
 // faster. Batches and queue are four times the defaults. --debezium-set compares others.
-const std::map<std::string, std::string> &
+const Properties &
 debezium_settings()
 {
     static const std::map<std::string, std::string> settings = {
@@ -118,6 +85,37 @@ debezium_jvm_options()
     return options;
 }
 
+Properties
+classic_connector(const Database &database, const Properties &properties)
+{
+    database.connect().exec(
+        fmt::format("create publication {} for table {} with (publish = 'insert')", kPublication,
+                    kClassicTable));
+    Properties all = {
+        {"name", "outbox"},
+        {"connector.class", "io.debezium.connector.postgresql.PostgresConnector"},
+        {"tasks.max", "1"},
+        {"topic.prefix", "peer"},
+        {"plugin.name", "pgoutput"},
+        {"slot.name", kPublication},
+        {"publication.name", kPublication},
+        {"publication.autocreate.mode", "disabled"},
+        {"table.include.list", fmt::format("public.{}", kClassicTable)},
+        {"snapshot.mode", "no_data"},
+        {"transforms", "outbox"},
+        {"transforms.outbox.type", "io.debezium.transforms.outbox.EventRouter"},
+        {"transforms.outbox.table.field.event.key", "aggregate_id"},
+        {"transforms.outbox.route.by.field", "aggregate_type"},
+        // The same records as everybody's.
+        {"transforms.outbox.table.fields.additional.placement",
+         "type:header:event_type,aggregate_type:header,created_at:header"},
+    };
+    all.insert(debezium_settings().begin(), debezium_settings().end());
+    for (const auto &[name, value] : properties)
+        all[name] = value;
+    return all;
+}
+
 LogicalDecoding::LogicalDecoding(Servers &servers) : servers_(servers)
 {
     servers_.postgresql.configure("wal_level", "logical");
@@ -138,20 +136,17 @@ LogicalDecoding::~LogicalDecoding()
     }
 }
 
-Debezium::Debezium(Servers &servers, const Database &database,
-                   const std::map<std::string, std::string> &properties)
-    : database_(database)
+Debezium::Debezium(Servers &servers, const Database &database, Properties connector)
+    : database_(database), slot_(connector.at("slot.name"))
 {
-    database.connect().exec(
-        fmt::format("create publication {} for table {} with (publish = 'insert')", kPublication,
-                    kClassicTable));
+    connector["database.hostname"] = "127.0.0.1";
+    connector["database.port"] = std::to_string(servers.postgresql.port());
+    connector["database.user"] = "postgres";
+    connector["database.dbname"] = database.type();
     const std::string name = test::unique_name("debezium-");
     const std::filesystem::path directory = test::run_dir() / name;
     std::filesystem::create_directory(directory);
     log_ = test::new_log(name);
-    Properties connector = connector_properties(servers, database.type());
-    for (const auto &[property, value] : properties)
-        connector[property] = value;
 
     test::Command command(
         {"java", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
@@ -175,7 +170,7 @@ Debezium::wait_until_streaming()
     {
         return !process_->running() ||
                db.value("select count(*) from pg_replication_slots where slot_name = $1 and active",
-                        kSlot) == "1";
+                        slot_) == "1";
     };
     if (!test::wait_until(kStartLimit, settled) || !process_->running())
         throw std::runtime_error("Debezium does not start, its log says:\n" +
@@ -194,7 +189,7 @@ Debezium::~Debezium()
         {
             return db.exec("select pg_drop_replication_slot(slot_name) from pg_replication_slots "
                            "where slot_name = $1 and not active",
-                           kSlot)
+                           slot_)
                        .rows() == 1;
         };
         if (!test::wait_until(kStopLimit, drop))

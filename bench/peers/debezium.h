@@ -12,8 +12,14 @@
 namespace outbox::bench
 {
 
+using Properties = std::map<std::string, std::string>;
+
 // The connector's properties that matter for speed, and are printed with the results.
-const std::map<std::string, std::string> &debezium_settings();
+const Properties &debezium_settings();
+
+// The connector over the classic outbox table, whose publication is made. `properties` win over
+// those that it has otherwise.
+Properties classic_connector(const Database &database, const Properties &properties);
 
 // Heap and collector: what connect-standalone.sh gives the JVM.
 const std::string &debezium_jvm_options();
@@ -35,10 +41,9 @@ private:
 class Debezium
 {
 public:
-    // Starts Kafka Connect over the database's classic outbox table, and waits until the connector
-    // follows the WAL. `properties` win over those that it has otherwise.
-    Debezium(Servers &servers, const Database &database,
-             const std::map<std::string, std::string> &properties = {});
+    // Starts Kafka Connect, and waits until the connector follows the WAL. Where the servers are is
+    // added to its properties, which name a publication that is there.
+    Debezium(Servers &servers, const Database &database, Properties connector);
     ~Debezium(); // ends it and drops its replication slot
     Debezium(const Debezium &) = delete;
     Debezium &operator=(const Debezium &) = delete;
@@ -53,6 +58,7 @@ private:
     void wait_until_streaming();
 
     const Database &database_;
+    std::string slot_;
     std::filesystem::path log_;
     std::unique_ptr<test::Process> process_;
 };
