@@ -19,7 +19,7 @@ namespace
 {
 
 constexpr int kWorkers[] = {1, 4};
-constexpr int64_t kWarmUp = 50000;
+constexpr int64_t kWarmUp = 200000; // with 50,000 the next seconds still had the compiler at work
 
 void
 measure_polling(Servers &servers, const LatencyOptions &options, int workers, int rounds,
@@ -48,7 +48,7 @@ warm_up(Servers &servers, const Database &database)
 {
     fill_classic_outbox(database, kWarmUp);
     TopicWatch watch(servers.kafka.bootstrap(), database.topic());
-    if (!test::wait_until(std::chrono::seconds(60), [&] { return watch.records() >= kWarmUp; }))
+    if (!test::wait_until(std::chrono::seconds(120), [&] { return watch.records() >= kWarmUp; }))
         throw std::runtime_error("Debezium does not get done with its warm-up");
     database.connect().exec("truncate classic_outbox");
 }
