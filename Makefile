@@ -5,6 +5,7 @@
 #   make install        as with every PGXS extension; PG_CONFIG says for which PostgreSQL
 #   make outboxctl      the command for operators; make install-outboxctl PREFIX=/usr/local
 #   make bench          figures beside their limits                   (COUNT=..., ROUNDS=...)
+#   make check-debezium the relay's records beside those of an unmodified Debezium
 #   make soak           random faults for as long as asked            (MINUTES=...)
 #   make client         the C++ client library, which needs no PGXS   (make install-client: PREFIX=, DESTDIR=)
 #   make lint format clean
@@ -55,7 +56,7 @@ ISOLATION_OPTS = --inputdir=test --outputdir=. --load-extension=outbox
 
 # Goals that scripts and other makefiles do; the scripts find or install PostgreSQL themselves, and PGXS has a
 # "check" of its own.
-SCRIPT_GOALS = demo check check-fast bench soak format lint client install-client outboxctl install-outboxctl
+SCRIPT_GOALS = demo check check-fast check-debezium bench soak format lint client install-client outboxctl install-outboxctl
 ifeq ($(filter-out $(SCRIPT_GOALS),$(or $(MAKECMDGOALS),all)),)
 
 demo:
@@ -64,6 +65,8 @@ check:
 	@scripts/prepare check && scripts/check
 check-fast:
 	@scripts/prepare check && scripts/check fast
+check-debezium:
+	@scripts/prepare bench && scripts/bench compare-debezium
 bench:
 	@scripts/prepare bench && scripts/bench
 soak:

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "report.h"
 
 namespace outbox::bench
@@ -10,20 +12,96 @@ namespace outbox::bench
 namespace
 {
 
-constexpr double kDrainRatio = 0.6;
-constexpr double kTimesFloor = 4;
-constexpr double kTimesBareInsert = 1.5;
+constexpr double kDrainRatio = 0.8;
+constexpr double kTimesDebezium = 4;
+constexpr double kTimesPolling = 20;
+constexpr double kCpuOfDebezium = 0.25;
+constexpr double kMemoryMegabytes = 100;
+constexpr double kTimesFloor = 2.5;
+constexpr double kMostMs = 10;
+constexpr double kLatencyOfDebezium = 0.2;
+constexpr double kTimesBareInsert = 1.25;
+constexpr int64_t kSmallBacklog = 100000;
+constexpr int64_t kLargeBacklog = 10000000;
+constexpr double kGrownRate = 0.9;
+constexpr double kWalOfClassic = 0.4;
 constexpr double kTimesBareMark = 1.3;
 constexpr double kManyPart = 0.1;
-constexpr double kMemoryMegabytes = 150;
+constexpr int kLatencyRate = 200; // events a second, that the limits of latency are for
 
 double
 largest_own_memory(const DrainResult &drain)
 {
     long bytes = drain.relay_small.memory.own;
+    for (const DrainRun &run : drain.growth)
+        bytes = std::max(bytes, run.memory.own);
     for (const DrainRun &run : drain.relay)
         bytes = std::max(bytes, run.memory.own);
     return static_cast<double>(bytes) / 1e6;
+}
+
+// Of the peer with one worker or with four, whichever is faster.
+double
+polling_rate(const DrainResult &drain)
+{
+    double rate = 0;
+    for (const DrainPeer &peer : drain.peers)
+        if (peer.name != "debezium")
+            rate = std::max(rate, rate_of(peer.runs).median);
+    return rate;
+}
+
+// 0 when it was not measured.
+double
+rate_at(const std::vector<DrainRun> &growth, int64_t events)
+{
+    for (const DrainRun &run : growth)
+        if (run.events == events)
+            return run.rate();
+    return 0;
+}
+
+void
+add_drain(const DrainResult &drain, std::vector<Reach> &all)
+{
+    all.push_back(
+        {"relay's events/s, as a part of the bare producer's", drain.ratio(), kDrainRatio, true});
+    const double rate = drain.relay_rate().median;
+    if (const DrainPeer *debezium = drain.peer("debezium"))
+    {
+        all.push_back({"relay's events/s in Debezium's", rate / rate_of(debezium->runs).median,
+                       kTimesDebezium, true});
+        all.push_back({"relay's processor time, as a part of Debezium's",
+                       cpu_per_million(drain.relay) / cpu_per_million(debezium->runs),
+                       kCpuOfDebezium, false});
+    }
+    if (polling_rate(drain) > 0)
+        all.push_back({"relay's events/s in the fastest polling relay's",
+                       rate / polling_rate(drain), kTimesPolling, true});
+    all.push_back({"relay's peak memory in MB, without shared memory", largest_own_memory(drain),
+                   kMemoryMegabytes, false});
+    const double small = rate_at(drain.growth, kSmallBacklog);
+    const double large = rate_at(drain.growth, kLargeBacklog);
+    if (small > 0 && large > 0)
+        all.push_back({"relay's events/s at 10^7 events, as a part of those at 10^5", large / small,
+                       kGrownRate, true});
+}
+
+void
+add_latency(const LatencyResult &latency, std::vector<Reach> &all)
+{
+    const auto what = [&](const char *text)
+    { return fmt::format("{}, at {} events/s", text, latency.rate); };
+
+    all.push_back({what("p50 from COMMIT to consumer less one commit, in floors"),
+                   latency.times_floor(), kTimesFloor, false});
+    all.push_back({what("p99 from COMMIT to consumer in ms"),
+                   latency.relay.latencies.at(0.99).median, kMostMs, false});
+    if (const LatencyPeer *debezium = latency.peer("debezium"))
+        all.push_back(
+            {what("p50, as a part of Debezium's"),
+             latency.relay.latencies.at(0.5).median / debezium->way.latencies.at(0.5).median,
+             kLatencyOfDebezium, false});
 }
 
 } // namespace
@@ -33,15 +111,10 @@ reaches(const Results &results)
 {
     std::vector<Reach> all;
     if (results.drain)
-    {
-        all.push_back({"relay's events/s, as a part of the bare producer's", results.drain->ratio(),
-                       kDrainRatio, true});
-        all.push_back({"relay's peak memory in MB, without shared memory",
-                       largest_own_memory(*results.drain), kMemoryMegabytes, false});
-    }
-    if (results.latency)
-        all.push_back({"p50 from COMMIT to consumer less one commit, in floors",
-                       results.latency->times_floor(), kTimesFloor, false});
+        add_drain(*results.drain, all);
+    for (const LatencyResult &latency : results.latency)
+        if (latency.rate == kLatencyRate)
+            add_latency(latency, all);
     if (results.write)
     {
         all.push_back({"emit() in bare INSERTs, a statement each",
@@ -49,6 +122,13 @@ reaches(const Results &results)
         all.push_back({"emit() in bare INSERTs, one statement for all",
                        results.write->set.times_bare(Writer::kEmit), kTimesBareInsert, false});
     }
+    if (results.application)
+        all.push_back({"WAL of a published event, as a part of the classic table's",
+                       results.application->wal_part(), kWalOfClassic, false});
+    if (results.steady)
+        all.push_back({"dead tuples in outbox.events",
+                       static_cast<double>(results.steady->runs.front().most_dead_tuples()), 0,
+                       false});
     if (results.idempotency)
     {
         all.push_back({"mark_processed() in bare INSERTs", results.idempotency->times_bare(),

@@ -8,9 +8,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include "bench/measure/application_cost.h"
 #include "bench/measure/drain.h"
 #include "bench/measure/idempotency_cost.h"
 #include "bench/measure/latency.h"
+#include "bench/measure/steady.h"
 #include "bench/measure/write_cost.h"
 
 namespace outbox::bench
@@ -22,8 +24,10 @@ struct Results
     std::string date;
     std::vector<std::pair<std::string, std::string>> setup; // machine, versions, settings
     std::optional<DrainResult> drain;
-    std::optional<LatencyResult> latency;
+    std::vector<LatencyResult> latency; // one entry for each rate
     std::optional<WriteCostResult> write;
+    std::optional<ApplicationResult> application;
+    std::optional<SteadyResult> steady;
     std::optional<IdempotencyCostResult> idempotency;
 };
 

@@ -1,11 +1,13 @@
 // How long after its commit an event reaches a consumer, beside the same without a database.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include "bench/support/process_usage.h"
 #include "bench/support/samples.h"
 #include "bench/support/servers.h"
 
@@ -14,9 +16,11 @@ namespace outbox::bench
 
 struct LatencyOptions
 {
-    int rate = 200; // events a second, of all clients together
+    std::vector<int> rates = {200, 2000, 20000}; // events a second, of all clients together
     int clients = 4;
     int seconds = 10;
+    std::vector<std::string> peers;              // as in DrainOptions
+    std::map<std::string, std::string> debezium; // the same
 };
 
 // In milliseconds, one entry for each round.
@@ -28,19 +32,44 @@ struct Latencies
     Spread at(double fraction) const;
 };
 
+// A way from COMMIT to the consumer.
+struct Way
+{
+    Latencies latencies;             // from just before COMMIT until the consumer has the record
+    Latencies commits;               // the COMMIT of these transactions
+    std::vector<double> cpu_million; // seconds of the process for a million events, each round
+    MemoryUse memory;                // of the process
+    int missing = 0; // events that did not arrive in time; they count with the time waited for them
+};
+
+struct LatencyPeer
+{
+    std::string name;
+    std::string title;
+    Way way;
+};
+
 struct LatencyResult
 {
-    LatencyOptions options;
-    Latencies floor;        // from just before produce until the consumer has the record
-    Latencies commit;       // a transaction with one plain INSERT: COMMIT until its answer
-    Latencies relay;        // from just before COMMIT until the consumer has the record
-    Latencies relay_commit; // the COMMIT of these transactions
+    int rate = 0;
+    int events_each = 1; // in a transaction
+    int seconds = 0;
+    int clients = 0;
+    Latencies floor;  // from just before produce until the consumer has the record
+    Latencies commit; // a transaction with plain INSERTs: COMMIT until its answer
+    Way relay;
+    std::vector<LatencyPeer> peers;
 
     // How many times the floor an event takes beyond one commit.
     double times_floor() const;
+
+    // Null when it was not measured.
+    const LatencyPeer *peer(const std::string &name) const;
 };
 
-LatencyResult measure_latency(Servers &servers, const LatencyOptions &options, int rounds);
+// One result for each rate.
+std::vector<LatencyResult> measure_latency(Servers &servers, const LatencyOptions &options,
+                                           int rounds);
 
 nlohmann::ordered_json to_json(const LatencyResult &result);
 

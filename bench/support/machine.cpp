@@ -77,10 +77,13 @@ std::vector<std::pair<std::string, std::string>>
 describe_versions(test::Db &db)
 {
     const std::string pom = test::read_file(OUTBOX_SOURCE_DIR "/test/support/kafka-pom.xml");
+    const std::string debezium =
+        test::read_file(OUTBOX_SOURCE_DIR "/test/support/debezium-pom.xml");
     const std::string java = test::run(test::Command({"java", "-version"})).output;
     return {{"outbox", db.value("select outbox.version()")},
             {"PostgreSQL", db.value("show server_version")},
             {"Apache Kafka", part_of(pom, "<kafka.version>", "<")},
+            {"Debezium", part_of(debezium, "<debezium.version>", "<")},
             {"Java", part_of(java, "version \"", "\"")},
             {"librdkafka", rd_kafka_version_str()}};
 }

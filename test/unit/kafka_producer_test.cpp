@@ -75,6 +75,30 @@ TEST(KafkaProducer, SendNowEndsTheWaitForAFullerBatchEveryTime)
     }
 }
 
+// A record that cannot be sent keeps every flush waiting for its whole time; the others must not
+// wait for the next flush.
+TEST(KafkaProducer, SendNowWorksWhileOtherRecordsAreOnTheirWay)
+{
+    constexpr std::uint64_t kStuck = 1000;
+    MockCluster &cluster = shared_cluster();
+    cluster.create_topic("prompt", 1);
+    cluster.set_topic_error("nowhere", RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART);
+    Driver driver(cluster.bootstrap(),
+                  {{"linger.ms", "60000"}, {"topic.metadata.propagation.max.ms", "60000"}});
+    const auto send = [&](std::uint64_t tag)
+    {
+        driver.produce("prompt", "key", "value", tag);
+        driver.producer().send_now();
+        return driver.serve_until([&] { return driver.sink().acked.size() == tag + 1; });
+    };
+    ASSERT_TRUE(send(0)); // connects
+    driver.produce("nowhere", "key", "value", kStuck);
+    const auto begin = Clock::now();
+    for (std::uint64_t tag = 1; tag <= 200; tag++)
+        ASSERT_TRUE(send(tag)) << tag;
+    EXPECT_LT(since(begin), Milliseconds(1500)); // 20 ms each would be four seconds
+}
+
 TEST(KafkaProducer, TombstoneEmptyValueAndEmptyKeyAreDifferentThings)
 {
     MockCluster &cluster = shared_cluster();

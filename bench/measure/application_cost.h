@@ -1,0 +1,57 @@
+// What the application and its server pay for events, beside other ways to write them.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "bench/support/samples.h"
+#include "bench/support/servers.h"
+
+namespace outbox::bench
+{
+
+struct ApplicationOptions
+{
+    int clients = 8;
+    int seconds = 10;       // of a round of each way
+    int wal_events = 10000; // whose WAL is counted
+};
+
+// Transactions of pgbench that change a row of the application's, and then write an event in this
+// way or none.
+struct WriteWay
+{
+    std::string name;
+    std::string title;
+    std::vector<double> rates;                     // transactions a second, each round
+    std::map<std::string, std::vector<double>> ms; // p50, p95, p99, max, each round
+};
+
+// Bytes of WAL for an event in a transaction of its own, from there until it is published.
+// Without full page images, of which there are as many as checkpoints want, and without vacuum.
+struct PublishedWal
+{
+    std::string name;
+    std::string title;
+    std::vector<double> bytes; // each round
+};
+
+struct ApplicationResult
+{
+    ApplicationOptions options;
+    std::vector<WriteWay> ways;
+    std::vector<PublishedWal> wal;
+
+    // Our relay's, as a part of the classic table's.
+    double wal_part() const;
+};
+
+ApplicationResult measure_application_cost(Servers &servers, const ApplicationOptions &options,
+                                           int rounds);
+
+nlohmann::ordered_json to_json(const ApplicationResult &result);
+
+} // namespace outbox::bench
