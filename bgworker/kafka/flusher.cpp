@@ -35,15 +35,9 @@ Flusher::start(rd_kafka_t *client) noexcept
 void
 Flusher::send_now() noexcept
 {
-    if (client_ == nullptr)
-        return;
     // At most one post for each turn of the thread, so the count cannot overflow.
-    if (!wanted_.exchange(true))
+    if (client_ != nullptr && !wanted_.exchange(true))
         static_cast<void>(sem_post(&wake_));
-    // A flush that is under way woke librdkafka's threads when it began; what has been queued since
-    // needs that again. This call does it, and returns at once.
-    if (flushing_)
-        static_cast<void>(rd_kafka_flush(client_, 0));
 }
 
 void
@@ -70,10 +64,8 @@ Flusher::run(void *flusher) noexcept
             return nullptr;
         // Before the flush: what is queued from here on may miss it, and asks again.
         self.wanted_ = false;
-        self.flushing_ = true;
         // A time-out only says that not all has been acknowledged yet.
         static_cast<void>(rd_kafka_flush(self.client_, kFlushMs));
-        self.flushing_ = false;
     }
 }
 

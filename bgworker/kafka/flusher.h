@@ -37,7 +37,6 @@ private:
     pthread_t thread_ = {};
     sem_t wake_ = {};
     std::atomic<bool> wanted_ = false;
-    std::atomic<bool> flushing_ = false;
     std::atomic<bool> stopping_ = false;
 };
 
