@@ -120,7 +120,7 @@ create_producer(const KafkaSetup &setup, int oversized_batches, int wake_fd, kaf
     // Room for what Kafka adds to a record, so that emit()'s limit is the one that counts.
     if (!names(setup, "message.max.bytes"))
         properties.push_back(
-            {"message.max.bytes", std::to_string(setup.max_event_bytes + 64 * 1024)});
+            {"message.max.bytes", std::to_string(setup.max_event_bytes + 64UL * 1024)});
     // A record that Kafka refuses must not be overtaken by those sent after it: at most one request
     // a broker is under way, and a refusal ends the producer.
     if (!names(setup, "max.in.flight") && !names(setup, "max.in.flight.requests.per.connection"))
