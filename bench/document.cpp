@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "bench/support/texts.h"
 #include "support/workspace.h"
 
 namespace outbox::bench
@@ -36,19 +37,6 @@ head(const std::vector<std::string> &cells)
     for (size_t i = 1; i < cells.size(); i++)
         text += "---:|";
     return text + "\n";
-}
-
-std::string
-with_range(const Spread &spread, int digits)
-{
-    return fmt::format("{:.{}f} ({:.{}f} - {:.{}f})", spread.median, digits, spread.low, digits,
-                       spread.high, digits);
-}
-
-std::string
-megabytes(double bytes)
-{
-    return fmt::format("{:.0f} MB", bytes / 1e6);
 }
 
 std::string

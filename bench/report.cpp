@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "bench/support/inputs.h"
+#include "bench/support/texts.h"
 #include "bench/support/topics.h"
 #include "reach.h"
 
@@ -11,19 +12,6 @@ namespace outbox::bench
 
 namespace
 {
-
-std::string
-with_range(const Spread &spread, int digits)
-{
-    return fmt::format("{:.{}f} ({:.{}f} - {:.{}f})", spread.median, digits, spread.low, digits,
-                       spread.high, digits);
-}
-
-std::string
-megabytes(long bytes)
-{
-    return fmt::format("{:.0f} MB", static_cast<double>(bytes) / 1e6);
-}
 
 // Seconds of processor time for a million events, averaged over the rounds.
 double
@@ -51,17 +39,19 @@ most_memory(const std::vector<DrainRun> &runs)
 std::string
 drain_line(const char *who, const Spread &rate, const std::vector<DrainRun> &runs)
 {
-    return fmt::format(
-        "  {:<38}{:<32}{:>8.2f} s{:>10.2f} s{:>10.2f} s{:>10}\n", who, with_range(rate, 0),
-        per_million(runs, &DrainRun::cpu_seconds), per_million(runs, &DrainRun::other_cpu_seconds),
-        per_million(runs, &DrainRun::broker_cpu_seconds), megabytes(most_memory(runs).own));
+    return fmt::format("  {:<38}{:<32}{:>8.2f} s{:>10.2f} s{:>10.2f} s{:>10}\n", who,
+                       with_range(rate, 0), per_million(runs, &DrainRun::cpu_seconds),
+                       per_million(runs, &DrainRun::other_cpu_seconds),
+                       per_million(runs, &DrainRun::broker_cpu_seconds),
+                       megabytes(static_cast<double>(most_memory(runs).own)));
 }
 
 std::string
 memory_line(int64_t events, const MemoryUse &memory)
 {
     return fmt::format("  {:<26}{:>10}{:>32}\n", fmt::format("{} events", events),
-                       megabytes(memory.own), megabytes(memory.peak_rss));
+                       megabytes(static_cast<double>(memory.own)),
+                       megabytes(static_cast<double>(memory.peak_rss)));
 }
 
 std::string
@@ -102,11 +92,12 @@ latency_line(const std::string &what, const Latencies &latencies, const std::str
 std::string
 way_line(const std::string &who, const Way &way)
 {
-    return latency_line(
-        who + ": COMMIT -> consumer", way.latencies,
-        fmt::format(
-            "{:>8.1f} s{:>9}{}", spread_of(way.cpu_million).median, megabytes(way.memory.own),
-            way.missing > 0 ? fmt::format("  {} did not arrive in time", way.missing) : ""));
+    return latency_line(who + ": COMMIT -> consumer", way.latencies,
+                        fmt::format("{:>8.1f} s{:>9}{}", spread_of(way.cpu_million).median,
+                                    megabytes(static_cast<double>(way.memory.own)),
+                                    way.missing > 0
+                                        ? fmt::format("  {} did not arrive in time", way.missing)
+                                        : ""));
 }
 
 std::string
@@ -183,9 +174,10 @@ steady_text(const SteadyResult &steady)
     {
         const SteadySample &last = run.samples.back();
         text += fmt::format("  {:<38}{:>9}{:>10}{:>14}{:>13}{:>9}{:>6.1f} s\n", run.title,
-                            megabytes(last.table_bytes), megabytes(last.index_bytes),
-                            run.most_dead_tuples(), last.autovacuums, megabytes(last.memory.own),
-                            last.cpu_seconds);
+                            megabytes(static_cast<double>(last.table_bytes)),
+                            megabytes(static_cast<double>(last.index_bytes)),
+                            run.most_dead_tuples(), last.autovacuums,
+                            megabytes(static_cast<double>(last.memory.own)), last.cpu_seconds);
     }
     return text;
 }

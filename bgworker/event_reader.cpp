@@ -25,23 +25,11 @@ relation_named(Oid schema, const char *pattern, int slot)
     return get_relname_relid(name, schema);
 }
 
-// A lock that is had at once, on a relation that is still there, or nothing.
-OpenResult
-lock_relation(Oid relation)
-{
-    if (!OidIsValid(relation))
-        return OpenResult::missing;
-    if (!ConditionalLockRelationOid(relation, AccessShareLock))
-        return OpenResult::locked;
-    return SearchSysCacheExists1(RELOID, ObjectIdGetDatum(relation)) ? OpenResult::opened
-                                                                     : OpenResult::missing;
-}
-
 OpenResult
 open_slot(EventTables *tables, Oid schema, int number)
 {
     const Oid table = relation_named(schema, "events_%d", number);
-    const OpenResult result = lock_relation(table);
+    const OpenResult result = lock_relation(table, AccessShareLock);
     if (result != OpenResult::opened)
         return result;
     EventTables::Slot &slot = tables->slots[number];
@@ -242,7 +230,7 @@ open_events(EventTables *tables)
     const Oid schema = get_namespace_oid("outbox", true);
     if (!OidIsValid(schema))
         return OpenResult::missing;
-    OpenResult result = lock_relation(get_relname_relid("relay_position", schema));
+    OpenResult result = lock_relation(get_relname_relid("relay_position", schema), AccessShareLock);
     for (int slot = 0; slot < kRingSlots && result == OpenResult::opened; slot++)
         result = open_slot(tables, schema, slot);
     return result;

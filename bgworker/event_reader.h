@@ -6,6 +6,8 @@
 
 #include <string_view>
 
+#include "relation_lock.h"
+
 #include "../extension/event_table.h"
 
 namespace outbox
@@ -42,16 +44,7 @@ struct EventTables
     Slot slots[kRingSlots];
 };
 
-enum class OpenResult
-{
-    opened,
-    locked, // somebody holds an exclusive lock; try later
-    missing // the extension is not (or no longer) in this database
-};
-
-// Opens the tables without waiting for a lock: a relay that waits in line behind DROP EXTENSION or
-// TRUNCATE would hold up neither, but could deadlock with both. To be called first in a
-// transaction.
+// Opens the tables without waiting for a lock. To be called first in a transaction.
 OpenResult open_events(EventTables *tables);
 
 // Closes them; the locks go with the transaction.

@@ -4,6 +4,7 @@
 
 #include "expiry.h"
 
+#include "relation_lock.h"
 #include "short_transaction.h"
 #include "spi_call.h"
 
@@ -127,11 +128,9 @@ count_removed(const char *table, int64 removed)
 Relation
 open_if_free(const char *name)
 {
-    const Oid schema = get_namespace_oid("outbox", true);
-    const Oid table = OidIsValid(schema) ? get_relname_relid(name, schema) : InvalidOid;
-    if (!OidIsValid(table) || !ConditionalLockRelationOid(table, RowExclusiveLock))
-        return nullptr;
-    return try_relation_open(table, NoLock);
+    const Oid table = find_own_relation(name);
+    return lock_relation(table, RowExclusiveLock) == OpenResult::opened ? table_open(table, NoLock)
+                                                                        : nullptr;
 }
 
 void

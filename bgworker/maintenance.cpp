@@ -1,5 +1,6 @@
 #include "maintenance.h"
 
+#include "relation_lock.h"
 #include "short_transaction.h"
 
 #include "../extension/event_table.h"
@@ -21,14 +22,6 @@ constexpr long kSummarizeMs = 5;
 
 // In a slot's index, all ranges before this block have their summary.
 BlockNumber summarized[kRingSlots];
-
-// The lock of brin_summarize_range(), if it is free; held to the end of the transaction.
-bool
-lock_for_summary(Oid table)
-{
-    return ConditionalLockRelationOid(table, ShareUpdateExclusiveLock) &&
-           SearchSysCacheExists1(RELOID, ObjectIdGetDatum(table));
-}
 
 // Summarizes whole ranges until the time is over. Returns whether there are more.
 bool
@@ -54,7 +47,8 @@ summarize_slot(Oid schema, int slot, int current, TimestampTz began)
     const Oid table = get_relname_relid(name, schema);
     snprintf(name, sizeof(name), "events_%d_id", slot);
     const Oid index = get_relname_relid(name, schema);
-    if (!OidIsValid(table) || !OidIsValid(index) || !lock_for_summary(table))
+    // The lock of brin_summarize_range().
+    if (!OidIsValid(index) || lock_relation(table, ShareUpdateExclusiveLock) != OpenResult::opened)
         return false;
     Relation relation = table_open(table, NoLock);
     const BlockNumber blocks = RelationGetNumberOfBlocks(relation);

@@ -62,15 +62,6 @@ bool full_told = false;
 XidSnapshot published;
 XidSnapshot old;
 
-bool
-lock_if_free(const char *name, LOCKMODE mode)
-{
-    const Oid schema = get_namespace_oid("outbox", true);
-    const Oid table = OidIsValid(schema) ? get_relname_relid(name, schema) : InvalidOid;
-    return OidIsValid(table) && ConditionalLockRelationOid(table, mode) &&
-           SearchSysCacheExists1(RELOID, ObjectIdGetDatum(table));
-}
-
 // All locks before anything is changed: DROP EXTENSION takes the same ones in its own order.
 bool
 lock_tables()
@@ -86,7 +77,7 @@ table_of(int slot)
 {
     char name[NAMEDATALEN];
     snprintf(name, sizeof(name), "events_%d", slot);
-    return get_relname_relid(name, get_namespace_oid("outbox", false));
+    return find_own_relation(name);
 }
 
 void hold(Judgement *judgement, const char *format, ...) pg_attribute_printf(2, 3);

@@ -17,10 +17,11 @@ struct KeptStatement
 };
 
 // Runs the statement, which must give `expected`, between SPI_connect() and SPI_finish(). `nulls`
-// is as SPI_execute_plan() takes it. Returns the number of rows.
+// is as SPI_execute_plan() takes it, and so is `limit`: 0 stands for all rows. Returns the number
+// of rows.
 inline uint64
 run_statement(KeptStatement *statement, Datum *values, const char *nulls, int expected,
-              bool read_only = false)
+              bool read_only = false, long limit = 0)
 {
     if (statement->plan == nullptr)
     {
@@ -32,7 +33,7 @@ run_statement(KeptStatement *statement, Datum *values, const char *nulls, int ex
                                    SPI_result_code_string(SPI_result))));
         statement->plan = fresh;
     }
-    const int result = SPI_execute_plan(statement->plan, values, nulls, read_only, 0);
+    const int result = SPI_execute_plan(statement->plan, values, nulls, read_only, limit);
     if (result != expected)
         ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR), errmsg("could not %s: %s", statement->what,
                                                                 SPI_result_code_string(result))));

@@ -33,20 +33,18 @@ watch()
     watching = true;
 }
 
+} // namespace
+
 Oid
-look_up(const char *name)
+own_relation(const char *name)
 {
-    watch();
-    const Oid schema = get_namespace_oid("outbox", true);
-    const Oid relation = OidIsValid(schema) ? get_relname_relid(name, schema) : InvalidOid;
+    const Oid relation = find_own_relation(name);
     if (!OidIsValid(relation))
         ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE),
                         errmsg("relation \"outbox.%s\" does not exist", name),
                         errhint("Run CREATE EXTENSION outbox in this database.")));
     return relation;
 }
-
-} // namespace
 
 Oid
 events_table(int slot)
@@ -55,7 +53,8 @@ events_table(int slot)
     {
         char name[NAMEDATALEN];
         snprintf(name, sizeof(name), "events_%d", slot);
-        known.tables[slot] = look_up(name);
+        watch();
+        known.tables[slot] = own_relation(name);
     }
     return known.tables[slot];
 }
@@ -64,7 +63,10 @@ Oid
 events_sequence()
 {
     if (!OidIsValid(known.sequence))
-        known.sequence = look_up("events_seq");
+    {
+        watch();
+        known.sequence = own_relation("events_seq");
+    }
     return known.sequence;
 }
 

@@ -10,6 +10,7 @@
 #include "processed_events.h"
 
 #include "kept_statement.h"
+#include "own_relations.h"
 
 extern "C"
 {
@@ -22,6 +23,7 @@ namespace outbox
 namespace
 {
 
+constexpr const char *kTable = "processed_events";
 constexpr int kColumns = 3;
 // Rows inserted at once.
 constexpr int kRunLength = 64;
@@ -84,19 +86,6 @@ struct Target
     int made;
 };
 
-Oid
-processed_events()
-{
-    const Oid schema = get_namespace_oid("outbox", true);
-    const Oid table =
-        OidIsValid(schema) ? get_relname_relid("processed_events", schema) : InvalidOid;
-    if (!OidIsValid(table))
-        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE),
-                        errmsg("relation \"outbox.processed_events\" does not exist"),
-                        errhint("Run CREATE EXTENSION outbox in this database.")));
-    return table;
-}
-
 Relation
 primary_key(const ResultRelInfo *result)
 {
@@ -110,7 +99,7 @@ primary_key(const ResultRelInfo *result)
 void
 open_target(Target *target, Datum consumer)
 {
-    target->relation = table_open(processed_events(), RowExclusiveLock);
+    target->relation = table_open(own_relation(kTable), RowExclusiveLock);
     if (RelationGetNumberOfAttributes(target->relation) != kColumns)
         ereport(ERROR,
                 (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -209,7 +198,7 @@ insert_rows(Target *target, int count)
 bool
 insert_processed_by_statement(Datum consumer, Datum id)
 {
-    HeapTuple table = SearchSysCache1(RELOID, ObjectIdGetDatum(processed_events()));
+    HeapTuple table = SearchSysCache1(RELOID, ObjectIdGetDatum(own_relation(kTable)));
     if (!HeapTupleIsValid(table))
         ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE),
                         errmsg("relation \"outbox.processed_events\" does not exist")));

@@ -1,6 +1,6 @@
 // Which partition new events go to, as backends learn it.
 
-#include "event_table.h"
+#include "own_relations.h"
 #include "shared_state.h"
 
 namespace outbox
@@ -43,8 +43,7 @@ current_slot()
 int
 stored_slot()
 {
-    const Oid schema = get_namespace_oid("outbox", true);
-    const Oid table = OidIsValid(schema) ? get_relname_relid("ring", schema) : InvalidOid;
+    const Oid table = find_own_relation("ring");
     if (!OidIsValid(table))
         return 0;
     Relation relation = table_open(table, AccessShareLock);

@@ -1,5 +1,6 @@
 // Waiting for the relay: until an event is published, or all are.
 
+#include "kept_statement.h"
 #include "shared_state.h"
 #include "transaction.h"
 
@@ -22,30 +23,43 @@ struct EventPlace
     Datum seq;
 };
 
-SPIPlanPtr
-prepared(SPIPlanPtr *plan, const char *statement, int count, Oid *types)
-{
-    if (*plan == nullptr)
-    {
-        SPIPlanPtr fresh = SPI_prepare(statement, count, types);
-        if (fresh == nullptr || SPI_keepplan(fresh) != 0)
-            ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR),
-                            errmsg("could not prepare the look-up of an event: %s",
-                                   SPI_result_code_string(SPI_result))));
-        *plan = fresh;
-    }
-    return *plan;
-}
+const Oid kIdTypes[] = {UUIDOID};
+const Oid kPlaceTypes[] = {INT8OID, INT8OID};
+
+KeptStatement find_by_id = {"select e.xid, e.seq from outbox.events e "
+                            "where e.id operator(pg_catalog.=) $1",
+                            "look up an event", 1, kIdTypes, nullptr};
+
+KeptStatement look_at_position = {"select from outbox.current_position p "
+                                  "where (outbox.visible_in($1, p.from_snapshot) "
+                                  "or ($2 operator(pg_catalog.<=) p.last_seq "
+                                  "and outbox.visible_in($1, p.to_snapshot))) "
+                                  "and not exists (select from outbox.deliveries d "
+                                  "where d.seq operator(pg_catalog.=) $2)",
+                                  "look at the position", 2, kPlaceTypes, nullptr};
+
+KeptStatement look_for_unpublished = {
+    "select where not exists (select from outbox.deliveries d "
+    " where d.state operator(pg_catalog.=) any ('{RETRYING,WAITING}')) "
+    "and not exists (select from outbox.events e where e.xid operator(pg_catalog.<) 0) "
+    "and case when exists (select from outbox.current_position) then not exists ("
+    " select from outbox.current_position p where exists (select from outbox.events e "
+    "  where e.xid operator(pg_catalog.>=) "
+    "   pg_catalog.pg_snapshot_xmax(p.from_snapshot)::text::bigint "
+    "  and not (e.seq operator(pg_catalog.<=) p.last_seq "
+    "   and outbox.visible_in(e.xid, p.to_snapshot))) "
+    " or exists (select from outbox.events e where e.xid operator(pg_catalog.=) any (array("
+    "   select x::text::bigint from pg_catalog.pg_snapshot_xip(p.from_snapshot) x)) "
+    "  and not (e.seq operator(pg_catalog.<=) p.last_seq "
+    "   and outbox.visible_in(e.xid, p.to_snapshot)))) "
+    "else not exists (select from outbox.events) end",
+    "look for unpublished events", 0, nullptr, nullptr};
 
 // Runs a query of one row at most, with a snapshot of its own.
 bool
-select_row(SPIPlanPtr plan, Datum *values)
+select_row(KeptStatement *statement, Datum *values)
 {
-    const int result = SPI_execute_plan(plan, values, nullptr, false, 1);
-    if (result != SPI_OK_SELECT)
-        ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR),
-                        errmsg("could not look up the event: %s", SPI_result_code_string(result))));
-    return SPI_processed == 1;
+    return run_statement(statement, values, nullptr, SPI_OK_SELECT, false, 1) == 1;
 }
 
 Datum
@@ -58,13 +72,7 @@ result_column(int number)
 bool
 find_event(Datum event_id, EventPlace *place)
 {
-    static SPIPlanPtr plan = nullptr;
-    Oid types[] = {UUIDOID};
-    if (!select_row(prepared(&plan,
-                             "select e.xid, e.seq from outbox.events e "
-                             "where e.id operator(pg_catalog.=) $1",
-                             1, types),
-                    &event_id))
+    if (!select_row(&find_by_id, &event_id))
         return false;
     *place = {result_column(1), result_column(2)};
     return true;
@@ -75,18 +83,8 @@ find_event(Datum event_id, EventPlace *place)
 bool
 is_published(const EventPlace &place)
 {
-    static SPIPlanPtr plan = nullptr;
-    Oid types[] = {INT8OID, INT8OID};
     Datum values[] = {place.xid, place.seq};
-    const bool published = select_row(prepared(&plan,
-                                               "select from outbox.current_position p "
-                                               "where (outbox.visible_in($1, p.from_snapshot) "
-                                               "or ($2 operator(pg_catalog.<=) p.last_seq "
-                                               "and outbox.visible_in($1, p.to_snapshot))) "
-                                               "and not exists (select from outbox.deliveries d "
-                                               "where d.seq operator(pg_catalog.=) $2)",
-                                               2, types),
-                                      values);
+    const bool published = select_row(&look_at_position, values);
     SPI_freetuptable(SPI_tuptable);
     return published;
 }
@@ -155,11 +153,11 @@ bool
 wait_published(Datum event_id, TimestampTz deadline)
 {
     EventPlace place;
-    SPI_connect();
+    connect_spi();
     if (!find_event(event_id, &place))
         raise_unknown_event(event_id);
     const bool published = wait_for(is_published, place, deadline);
-    SPI_finish();
+    finish_spi();
     return published;
 }
 
@@ -168,26 +166,7 @@ wait_published(Datum event_id, TimestampTz deadline)
 bool
 nothing_is_unpublished(const EventPlace &)
 {
-    static SPIPlanPtr plan = nullptr;
-    const bool drained = select_row(
-        prepared(
-            &plan,
-            "select where not exists (select from outbox.deliveries d "
-            " where d.state operator(pg_catalog.=) any ('{RETRYING,WAITING}')) "
-            "and not exists (select from outbox.events e where e.xid operator(pg_catalog.<) 0) "
-            "and case when exists (select from outbox.current_position) then not exists ("
-            " select from outbox.current_position p where exists (select from outbox.events e "
-            "  where e.xid operator(pg_catalog.>=) "
-            "   pg_catalog.pg_snapshot_xmax(p.from_snapshot)::text::bigint "
-            "  and not (e.seq operator(pg_catalog.<=) p.last_seq "
-            "   and outbox.visible_in(e.xid, p.to_snapshot))) "
-            " or exists (select from outbox.events e where e.xid operator(pg_catalog.=) any (array("
-            "   select x::text::bigint from pg_catalog.pg_snapshot_xip(p.from_snapshot) x)) "
-            "  and not (e.seq operator(pg_catalog.<=) p.last_seq "
-            "   and outbox.visible_in(e.xid, p.to_snapshot)))) "
-            "else not exists (select from outbox.events) end",
-            0, nullptr),
-        nullptr);
+    const bool drained = select_row(&look_for_unpublished, nullptr);
     SPI_freetuptable(SPI_tuptable);
     return drained;
 }
@@ -195,9 +174,9 @@ nothing_is_unpublished(const EventPlace &)
 bool
 drain(TimestampTz deadline)
 {
-    SPI_connect();
+    connect_spi();
     const bool drained = wait_for(nothing_is_unpublished, {}, deadline);
-    SPI_finish();
+    finish_spi();
     return drained;
 }
 

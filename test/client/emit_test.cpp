@@ -35,21 +35,6 @@ struct EmitScene
     std::unique_ptr<PGconn, decltype(&PQfinish)> connection;
 };
 
-template <class Function>
-std::string
-code_of(Function &&function)
-{
-    try
-    {
-        function();
-    }
-    catch (const outbox::Error &error)
-    {
-        return error.code();
-    }
-    return "";
-}
-
 } // namespace
 
 TEST(Emit, AnEventArrivesInKafkaAsItWasGiven)

@@ -77,6 +77,22 @@ std::string event_id(int number);
 std::optional<int64_t> group_lag(const std::string &bootstrap, const std::string &group,
                                  const std::string &topic);
 
+// The code of the outbox::Error that the function throws; "" when it throws none.
+template <class Function>
+std::string
+code_of(Function &&function)
+{
+    try
+    {
+        function();
+    }
+    catch (const outbox::Error &error)
+    {
+        return error.code();
+    }
+    return "";
+}
+
 // How many records have been written to the topic; nothing when Kafka does not say.
 std::optional<int64_t> records_in(const std::string &bootstrap, const std::string &topic);
 

@@ -38,21 +38,6 @@ struct RequestScene
     std::string hash;
 };
 
-template <class Function>
-std::string
-code_of(Function &&function)
-{
-    try
-    {
-        function();
-    }
-    catch (const outbox::Error &error)
-    {
-        return error.code();
-    }
-    return "";
-}
-
 } // namespace
 
 TEST(IdempotentRequest, TheSecondOneGetsTheAnswerOfTheFirst)

@@ -1,27 +1,9 @@
 // The end-to-end tests: real PostgreSQL, and a Kafka that $OUTBOX_TEST_KAFKA names (embedded or
 // real).
-#include <csignal>
-#include <cstdio>
-#include <exception>
-
-#include <gtest/gtest.h>
-
 #include "servers.h"
 
 int
 main(int argc, char **argv)
 {
-    testing::InitGoogleTest(&argc, argv);
-    std::signal(SIGPIPE, SIG_IGN); // a server that died is an error to report, not to die of
-    try
-    {
-        const int status = RUN_ALL_TESTS();
-        outbox::test::stop_servers();
-        return status;
-    }
-    catch (const std::exception &error)
-    {
-        std::fprintf(stderr, "end-to-end tests: %s\n", error.what());
-        return 1;
-    }
+    return outbox::test::run_tests(argc, argv);
 }

@@ -1,6 +1,8 @@
 #include "servers.h"
 
 #include <csignal>
+#include <cstdio>
+#include <exception>
 #include <memory>
 
 namespace outbox::test
@@ -29,7 +31,36 @@ class CrashWatch : public testing::EmptyTestEventListener
     }
 };
 
+void
+stop_servers()
+{
+    if (the_cluster && the_cluster->running())
+        the_cluster->stop();
+    the_cluster.reset();
+    if (the_kafka)
+        the_kafka->stop();
+    the_kafka.reset();
+}
+
 } // namespace
+
+int
+run_tests(int argc, char **argv)
+{
+    testing::InitGoogleTest(&argc, argv);
+    std::signal(SIGPIPE, SIG_IGN); // a server that died is an error to report, not to die of
+    try
+    {
+        const int status = RUN_ALL_TESTS();
+        stop_servers();
+        return status;
+    }
+    catch (const std::exception &error)
+    {
+        std::fprintf(stderr, "the tests did not end: %s\n", error.what());
+        return 1;
+    }
+}
 
 Kafka &
 kafka()
@@ -55,17 +86,6 @@ cluster()
         testing::UnitTest::GetInstance()->listeners().Append(new CrashWatch);
     }
     return *the_cluster;
-}
-
-void
-stop_servers()
-{
-    if (the_cluster && the_cluster->running())
-        the_cluster->stop();
-    the_cluster.reset();
-    if (the_kafka)
-        the_kafka->stop();
-    the_kafka.reset();
 }
 
 OwnCluster::OwnCluster(const Settings &settings) : PgCluster("own")

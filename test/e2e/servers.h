@@ -23,8 +23,9 @@ Kafka &kafka();
 // reconfigure a server make their own.
 PgCluster &cluster();
 
-// Ends both; main() calls it, so that errors while stopping are errors of the run.
-void stop_servers();
+// What main() of a test program does: runs the tests and ends both servers, so that errors while
+// stopping are errors of the run. Returns the program's status.
+int run_tests(int argc, char **argv);
 
 // A running PostgreSQL for one test, told of kafka() unless the settings say otherwise. A crash in
 // its log that the test did not expect fails the test.

@@ -1,0 +1,35 @@
+// Locks that are had at once, or not at all.
+#pragma once
+
+#include "../extension/own_relations.h"
+
+namespace outbox
+{
+
+enum class OpenResult
+{
+    opened,
+    locked, // somebody holds a lock that conflicts; try later
+    missing // the extension is not (or no longer) in this database
+};
+
+// Locks a relation that is still there, to the end of the transaction. The relay waits for no lock:
+// behind DROP EXTENSION or TRUNCATE it would hold up neither, but could deadlock with both.
+inline OpenResult
+lock_relation(Oid relation, LOCKMODE mode)
+{
+    if (!OidIsValid(relation))
+        return OpenResult::missing;
+    if (!ConditionalLockRelationOid(relation, mode))
+        return OpenResult::locked;
+    return SearchSysCacheExists1(RELOID, ObjectIdGetDatum(relation)) ? OpenResult::opened
+                                                                     : OpenResult::missing;
+}
+
+inline bool
+lock_if_free(const char *name, LOCKMODE mode)
+{
+    return lock_relation(find_own_relation(name), mode) == OpenResult::opened;
+}
+
+} // namespace outbox
