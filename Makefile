@@ -16,9 +16,12 @@ EXTENSION = extension/outbox
 EXTVERSION = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" extension/outbox.control)
 
 # The installation script, in the order in which its parts need each other.
-SQL_PARTS = schema events emit relay deliveries status consumers idempotency expiry ring grants
+SQL_PARTS = schema library events emit relay deliveries status consumers idempotency expiry ring grants closed
 SQL_SCRIPT = extension/outbox--$(EXTVERSION).sql
-DATA_built = $(SQL_SCRIPT)
+# Scripts of released versions are never changed; the one from the last of them is made of parts too.
+DATA = $(wildcard extension/released/outbox--*.sql)
+SQL_UPGRADES = $(patsubst sql/upgrade/%.sql,extension/outbox--%.sql,$(wildcard sql/upgrade/*.sql))
+DATA_built = $(SQL_SCRIPT) $(SQL_UPGRADES)
 
 # What every backend loads; it must never need librdkafka.
 MODULE_big = outbox
@@ -102,8 +105,12 @@ uninstall: uninstall-relay
 uninstall-relay:
 	rm -f '$(DESTDIR)$(pkglibdir)/$(RELAY)'
 
-$(SQL_SCRIPT): $(SQL_PARTS:%=sql/%.sql) extension/outbox.control
-	cat $(SQL_PARTS:%=sql/%.sql) > $@
+$(SQL_SCRIPT): $(SQL_PARTS:%=sql/%.sql) extension/outbox.control scripts/join-sql
+	scripts/join-sql $(EXTVERSION) $(SQL_PARTS:%=sql/%.sql) > $@.new && mv $@.new $@
+
+# From any version to another; which parts it includes is in the script.
+$(SQL_UPGRADES): extension/outbox--%.sql: sql/upgrade/%.sql $(wildcard sql/*.sql) scripts/join-sql
+	scripts/join-sql $(lastword $(subst --, ,$*)) $< > $@.new && mv $@.new $@
 
 -include $(wildcard $(OBJS:.o=.d) $(RELAY_OBJS:.o=.d))
 .PHONY: install-relay uninstall-relay

@@ -26,6 +26,7 @@ initialize(SharedState *fresh)
 {
     memset(fresh, 0, sizeof(*fresh));
     fresh->layout = kSharedLayout;
+    strlcpy(fresh->version, OUTBOX_VERSION, sizeof(fresh->version));
     fresh->lock = &GetNamedLWLockTranche(kShmemName)->lock;
     pg_atomic_init_u32(&fresh->launcher_proc, 0);
     pg_atomic_init_u32(&fresh->look_everywhere, 0);
@@ -95,6 +96,8 @@ relay_state_name(RelayState relay_state)
         return "waiting_lock";
     case RelayState::stopped:
         return "stopped";
+    case RelayState::update_required:
+        return "update_required";
     }
     return "unknown";
 }
