@@ -24,10 +24,10 @@ installed_version(char *version, size_t size)
     if (found)
     {
         bool null;
-        const Datum text =
+        const Datum value =
             heap_getattr(row, Anum_pg_extension_extversion, RelationGetDescr(catalog), &null);
         if (!null)
-            strlcpy(version, TextDatumGetCString(text), size);
+            strlcpy(version, TextDatumGetCString(value), size);
     }
     systable_endscan(scan);
     table_close(catalog, AccessShareLock);
