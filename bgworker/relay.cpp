@@ -113,8 +113,8 @@ stop_for_version(Installed installed, const char *version)
 {
     char problem[256];
     snprintf(problem, sizeof(problem),
-             "the extension is version %s here, the library serves %s: %s", version,
-             OUTBOX_VERSION, version_remedy(installed));
+             "the extension is version %s here, the library serves %s: %s", version, OUTBOX_VERSION,
+             version_remedy(installed));
     ereport(level_of(problem),
             (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
              errmsg("outbox relay waits in database %u: extension version %s, library version %s",

@@ -7,7 +7,6 @@ namespace
 {
 
 SharedState *state = nullptr;
-shmem_request_hook_type previous_request_hook = nullptr;
 shmem_startup_hook_type previous_startup_hook = nullptr;
 
 constexpr const char *kShmemName = "outbox";
@@ -15,8 +14,6 @@ constexpr const char *kShmemName = "outbox";
 void
 request_shared_memory()
 {
-    if (previous_request_hook)
-        previous_request_hook();
     RequestAddinShmemSpace(sizeof(SharedState));
     RequestNamedLWLockTranche(kShmemName, 1);
 }
@@ -111,8 +108,7 @@ shared_state()
 void
 reserve_shared_state()
 {
-    previous_request_hook = shmem_request_hook;
-    shmem_request_hook = request_shared_memory;
+    request_shmem_by(request_shared_memory);
     previous_startup_hook = shmem_startup_hook;
     shmem_startup_hook = startup_shared_memory;
 }

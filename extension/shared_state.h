@@ -49,10 +49,10 @@ struct RelayReport
 // Why a relay ended, for the launcher; a relay that dies leaves `unexpected`.
 enum class RelayExit : uint32
 {
-    unexpected,   // start it again, after a pause that grows
-    no_extension, // nothing to do here until somebody asks
-    restart,      // start it again at once
-    told_to,      // SIGTERM: start it again unless the database is held
+    unexpected,     // start it again, after a pause that grows
+    no_extension,   // nothing to do here until somebody asks
+    restart,        // start it again at once
+    told_to,        // SIGTERM: start it again unless the database is held
     stopped,        // needs a person; look again now and then, or when asked
     update_required // the same, because of versions
 };

@@ -164,7 +164,7 @@ extern "C"
     {
         (void) fcinfo;
         PreventCommandDuringRecovery("outbox.timeline()");
-        PG_RETURN_INT32(static_cast<int32>(GetWALInsertionTimeLine()));
+        PG_RETURN_INT32(static_cast<int32>(outbox::insertion_timeline()));
     }
 
     Datum outbox_notify_relay(PG_FUNCTION_ARGS)

@@ -16,7 +16,8 @@ TEST(Version, NumbersBetweenDotsAreComparedAsNumbers)
 
 TEST(Version, WhatIsNoVersionIsOlderThanAllAndEqualToItselfOnly)
 {
-    for (const char *text : {"", "unpackaged", "0.2-test", "1.", ".1", "1..2", "99999999999", "-1", "1.x"})
+    for (const char *text :
+         {"", "unpackaged", "0.2-test", "1.", ".1", "1..2", "99999999999", "-1", "1.x"})
     {
         EXPECT_LT(compare_versions(text, "0.1"), 0) << text;
         EXPECT_GT(compare_versions("0.1", text), 0) << text;
