@@ -2,6 +2,8 @@
 #
 #   make demo           the main job in one minute, no Kafka needed   (ONCE=1, BOOTSTRAP=host:9092)
 #   make check          every test, real Kafka included               (make check-fast: without it)
+#   make check-upgrade  whether a database that was updated is like a fresh one; after make install
+#   make check-debian13 the quick tests in a root directory of Debian 13 that it makes
 #   make install        as with every PGXS extension; PG_CONFIG says for which PostgreSQL
 #   make outboxctl      the command for operators; make install-outboxctl PREFIX=/usr/local
 #   make bench          figures beside their limits                   (COUNT=..., ROUNDS=...)
@@ -59,7 +61,7 @@ ISOLATION_OPTS = --inputdir=test --outputdir=. --load-extension=outbox
 
 # Goals that scripts and other makefiles do; the scripts find or install PostgreSQL themselves, and PGXS has a
 # "check" of its own.
-SCRIPT_GOALS = demo check check-fast check-debezium bench soak format lint client install-client outboxctl install-outboxctl
+SCRIPT_GOALS = demo check check-fast check-debian13 check-debezium bench soak format lint client install-client outboxctl install-outboxctl
 ifeq ($(filter-out $(SCRIPT_GOALS),$(or $(MAKECMDGOALS),all)),)
 
 demo:
@@ -68,6 +70,8 @@ check:
 	@scripts/prepare check && scripts/check
 check-fast:
 	@scripts/prepare check && scripts/check fast
+check-debian13:
+	@scripts/check-debian13
 check-debezium:
 	@scripts/prepare bench && scripts/bench compare-debezium
 bench:
@@ -112,8 +116,13 @@ $(SQL_SCRIPT): $(SQL_PARTS:%=sql/%.sql) extension/outbox.control scripts/join-sq
 $(SQL_UPGRADES): extension/outbox--%.sql: sql/upgrade/%.sql $(wildcard sql/*.sql) scripts/join-sql
 	scripts/join-sql $(lastword $(subst --, ,$*)) $< > $@.new && mv $@.new $@
 
+# Of the installed extension.
+check-upgrade:
+	@$(MAKE) -s -C test tools
+	@build/test/with_cluster $(MAKE) -s installcheck REGRESS="upgrade older_version" ISOLATION=
+
 -include $(wildcard $(OBJS:.o=.d) $(RELAY_OBJS:.o=.d))
-.PHONY: install-relay uninstall-relay
+.PHONY: install-relay uninstall-relay check-upgrade
 
 endif
 
