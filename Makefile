@@ -2,6 +2,8 @@
 #
 #   make demo           the main job in one minute, no Kafka needed   (ONCE=1, BOOTSTRAP=host:9092)
 #   make check          every test, real Kafka included               (make check-fast: without it)
+#   make check-upgrade  whether a database that was updated is like a fresh one; after make install
+#   make check-debian13 the quick tests in a root directory of Debian 13 that it makes
 #   make install        as with every PGXS extension; PG_CONFIG says for which PostgreSQL
 #   make outboxctl      the command for operators; make install-outboxctl PREFIX=/usr/local
 #   make bench          figures beside their limits                   (COUNT=..., ROUNDS=...)
@@ -16,9 +18,12 @@ EXTENSION = extension/outbox
 EXTVERSION = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" extension/outbox.control)
 
 # The installation script, in the order in which its parts need each other.
-SQL_PARTS = schema events emit relay deliveries status consumers idempotency expiry ring grants
+SQL_PARTS = schema library events emit relay deliveries status consumers idempotency expiry ring grants closed
 SQL_SCRIPT = extension/outbox--$(EXTVERSION).sql
-DATA_built = $(SQL_SCRIPT)
+# Scripts of released versions are never changed; the one from the last of them is made of parts too.
+DATA = $(wildcard extension/released/outbox--*.sql)
+SQL_UPGRADES = $(patsubst sql/upgrade/%.sql,extension/outbox--%.sql,$(wildcard sql/upgrade/*.sql))
+DATA_built = $(SQL_SCRIPT) $(SQL_UPGRADES)
 
 # What every backend loads; it must never need librdkafka.
 MODULE_big = outbox
@@ -44,7 +49,7 @@ EXTRA_CLEAN = $(RELAY) $(RELAY_OBJS) $(OBJS:.o=.d) $(RELAY_OBJS:.o=.d) build res
 	regression.diffs regression.out tmp_check
 
 # In the order in which they build on each other; the first one creates the extension.
-REGRESS = emit_basics emit_errors emit_contexts insert_events effect_once consumer_events inbound_requests access_rights config_checks relay_views operators ring_at_first rights drain
+REGRESS = emit_basics emit_errors emit_contexts insert_events effect_once consumer_events inbound_requests access_rights config_checks relay_views operators ring_at_first rights drain upgrade older_version
 REGRESS_FILES = $(patsubst test/sql/%.sql,%,$(wildcard test/sql/*.sql))
 REGRESS_UNNAMED = $(filter-out $(REGRESS),$(REGRESS_FILES))
 ifneq ($(if $(filter file,$(origin REGRESS)),$(REGRESS_UNNAMED)),)
@@ -56,7 +61,7 @@ ISOLATION_OPTS = --inputdir=test --outputdir=. --load-extension=outbox
 
 # Goals that scripts and other makefiles do; the scripts find or install PostgreSQL themselves, and PGXS has a
 # "check" of its own.
-SCRIPT_GOALS = demo check check-fast check-debezium bench soak format lint client install-client outboxctl install-outboxctl
+SCRIPT_GOALS = demo check check-fast check-debian13 check-debezium bench soak format lint client install-client outboxctl install-outboxctl
 ifeq ($(filter-out $(SCRIPT_GOALS),$(or $(MAKECMDGOALS),all)),)
 
 demo:
@@ -65,6 +70,8 @@ check:
 	@scripts/prepare check && scripts/check
 check-fast:
 	@scripts/prepare check && scripts/check fast
+check-debian13:
+	@scripts/check-debian13
 check-debezium:
 	@scripts/prepare bench && scripts/bench compare-debezium
 bench:
@@ -102,11 +109,20 @@ uninstall: uninstall-relay
 uninstall-relay:
 	rm -f '$(DESTDIR)$(pkglibdir)/$(RELAY)'
 
-$(SQL_SCRIPT): $(SQL_PARTS:%=sql/%.sql) extension/outbox.control
-	cat $(SQL_PARTS:%=sql/%.sql) > $@
+$(SQL_SCRIPT): $(SQL_PARTS:%=sql/%.sql) extension/outbox.control scripts/join-sql
+	scripts/join-sql $(EXTVERSION) $(SQL_PARTS:%=sql/%.sql) > $@.new && mv $@.new $@
+
+# From any version to another; which parts it includes is in the script.
+$(SQL_UPGRADES): extension/outbox--%.sql: sql/upgrade/%.sql $(wildcard sql/*.sql) scripts/join-sql
+	scripts/join-sql $(lastword $(subst --, ,$*)) $< > $@.new && mv $@.new $@
+
+# Of the installed extension.
+check-upgrade:
+	@$(MAKE) -s -C test tools
+	@build/test/with_cluster $(MAKE) -s installcheck REGRESS="upgrade older_version" ISOLATION=
 
 -include $(wildcard $(OBJS:.o=.d) $(RELAY_OBJS:.o=.d))
-.PHONY: install-relay uninstall-relay
+.PHONY: install-relay uninstall-relay check-upgrade
 
 endif
 

@@ -10,11 +10,6 @@
 
 #include "../extension/settings.h"
 
-extern "C"
-{
-#include "common/pg_prng.h"
-}
-
 namespace outbox
 {
 
@@ -87,8 +82,7 @@ remove_from_table(ExpiringTable *table, Relation relation, TimestampTz expired, 
         return 0;
     // A relay that is often started anew would otherwise see the first blocks only.
     if (table->next_block == InvalidBlockNumber)
-        table->next_block =
-            static_cast<BlockNumber>(pg_prng_uint64_range(&pg_global_prng_state, 0, blocks - 1));
+        table->next_block = static_cast<BlockNumber>(random_bits() % blocks);
     const AttrNumber column = get_attnum(RelationGetRelid(relation), table->column);
     if (column == InvalidAttrNumber)
         ereport(ERROR,

@@ -168,6 +168,10 @@ note_exit(Watch &watch)
         report_state(slot, RelayState::stopped);
         watch.start_after = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), kLongestPauseMs);
         break;
+    case RelayExit::update_required:
+        report_state(slot, RelayState::update_required);
+        watch.start_after = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), kLongestPauseMs);
+        break;
     case RelayExit::unexpected:
         report_state(slot, RelayState::absent);
         pause_after_failure(watch);

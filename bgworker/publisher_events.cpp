@@ -4,11 +4,6 @@
 
 #include "../extension/shared_state.h"
 
-extern "C"
-{
-#include "common/pg_prng.h"
-}
-
 namespace outbox
 {
 
@@ -102,7 +97,7 @@ void
 Publisher::note_failure(const kafka::Failure &failure) noexcept
 {
     const TimestampTz now = GetCurrentTimestamp();
-    const int64 wait = backoff_.fail(pg_prng_uint64(&pg_global_prng_state));
+    const int64 wait = backoff_.fail(random_bits());
     last_failure_ = failure;
     last_failure_at_ = now;
     next_attempt_at_ = TimestampTzPlusMilliseconds(now, wait);

@@ -5,11 +5,6 @@
 
 #include "guard.h"
 
-extern "C"
-{
-#include "common/pg_prng.h"
-}
-
 namespace outbox
 {
 
@@ -62,7 +57,7 @@ next_attempt_after(int attempts, const FailurePolicy &policy)
     backoff.configure(policy.backoff_initial_ms, policy.backoff_max_ms);
     int64 wait = 0;
     for (int i = 0; i < Min(attempts, 64); i++)
-        wait = backoff.fail(pg_prng_uint64(&pg_global_prng_state));
+        wait = backoff.fail(random_bits());
     return TimestampTzPlusMilliseconds(GetCurrentTimestamp(), wait);
 }
 

@@ -12,6 +12,7 @@
 #include "restore.h"
 #include "ring.h"
 
+#include "../extension/installed_version.h"
 #include "../extension/settings.h"
 
 extern "C"
@@ -76,28 +77,54 @@ show()
 }
 
 void
-show_stopped(const char *problem)
+show_stopped(RelayState state, const char *problem)
 {
     SpinLockAcquire(&relay.slot->mutex);
-    relay.slot->report.state = RelayState::stopped;
+    relay.slot->report.state = state;
     relay.slot->report.last_error_at = GetCurrentTimestamp();
     strlcpy(relay.slot->report.last_error, problem, sizeof(relay.slot->report.last_error));
     SpinLockRelease(&relay.slot->mutex);
 }
 
 // Told once: the launcher looks again every minute.
+int
+level_of(const char *problem)
+{
+    SpinLockAcquire(&relay.slot->mutex);
+    const RelayReport before = relay.slot->report;
+    SpinLockRelease(&relay.slot->mutex);
+    return strcmp(before.last_error, problem) == 0 ? DEBUG1 : WARNING;
+}
+
 [[noreturn]] void
 stop_for_a_person(const char *problem)
 {
-    RelayReport before;
-    SpinLockAcquire(&relay.slot->mutex);
-    before = relay.slot->report;
-    SpinLockRelease(&relay.slot->mutex);
-    ereport(strcmp(before.last_error, problem) == 0 ? DEBUG1 : WARNING,
+    ereport(level_of(problem),
             (errcode(ERRCODE_DATA_CORRUPTED), errmsg("outbox relay stopped: %s", problem),
              errhint("Nothing is published until this is put right, see docs/operations.md.")));
-    show_stopped(problem);
+    show_stopped(RelayState::stopped, problem);
     exit_as(RelayExit::stopped);
+}
+
+// Tables of another version may mean something else. What asks for a relay at once is the last
+// statement of every upgrade script.
+[[noreturn]] void
+stop_for_version(Installed installed, const char *version)
+{
+    char problem[256];
+    snprintf(problem, sizeof(problem),
+             "the extension is version %s here, the library serves %s: %s", version, OUTBOX_VERSION,
+             version_remedy(installed));
+    ereport(level_of(problem),
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+             errmsg("outbox relay waits in database %u: extension version %s, library version %s",
+                    MyDatabaseId, version, OUTBOX_VERSION),
+             installed == Installed::newer
+                 ? errhint("Install the package of that version and restart PostgreSQL. Events are "
+                           "kept until then.")
+                 : errhint("Run ALTER EXTENSION outbox UPDATE. Events are kept until then.")));
+    show_stopped(RelayState::update_required, problem);
+    exit_as(RelayExit::update_required);
 }
 
 void
@@ -211,10 +238,14 @@ maintain()
         relay.turn_ring_at = TimestampTzPlusMilliseconds(now, turn_ring(relay.slot, now));
     if (relay.maintain_at > now)
         return;
+    char version[32];
     begin_transaction();
-    if (OidIsValid(get_extension_oid("outbox", true)))
+    const Installed installed = installed_version(version, sizeof(version));
+    if (installed == Installed::same)
         settle_restored();
     end_transaction();
+    // Starting again, the relay finds out what it can do here.
+    relay.restart = relay.restart || installed == Installed::older || installed == Installed::newer;
     remove_expired();
     relay.maintain_at = TimestampTzPlusMilliseconds(now, kMaintainMs);
 }
@@ -233,6 +264,8 @@ run()
         }
         // First, so that a restored backlog goes out before what was emitted after the restore.
         maintain();
+        if (relay.restart)
+            break;
         const long wait_ms = run_round();
         (void) pgstat_report_stat(false);
         wait(wait_ms);
@@ -290,8 +323,12 @@ load()
     char problem[256];
     static StoredPosition stored;
     begin_transaction();
-    if (!OidIsValid(get_extension_oid("outbox", true)))
+    char version[32];
+    const Installed installed = installed_version(version, sizeof(version));
+    if (installed == Installed::missing)
         exit_as(RelayExit::no_extension);
+    if (installed != Installed::same)
+        stop_for_version(installed, version);
     const LoadResult result = load_position(&stored, problem, sizeof(problem));
     relay.database_settings = read_database_settings();
     load_ring(relay.slot);
@@ -312,7 +349,8 @@ load()
 void
 attach(Datum slot_number)
 {
-    if (shared_state() == nullptr || shared_state()->layout != kSharedLayout)
+    if (shared_state() == nullptr || shared_state()->layout != kSharedLayout ||
+        strcmp(shared_state()->version, OUTBOX_VERSION) != 0)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("the preloaded outbox library does not fit the relay's"),
                         errhint("Restart PostgreSQL after an update of the outbox package.")));

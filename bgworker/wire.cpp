@@ -98,7 +98,7 @@ std::string_view
 int_text(int32 value)
 {
     char *text = static_cast<char *>(palloc(12));
-    return {text, static_cast<size_t>(pg_ltoa(value, text))};
+    return {text, write_int(value, text)};
 }
 
 std::string_view

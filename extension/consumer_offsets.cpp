@@ -79,7 +79,7 @@ extern "C"
     Datum outbox_stored_offsets(PG_FUNCTION_ARGS)
     {
         Datum values[] = {PointerGetDatum(outbox::checked_consumer(fcinfo, 0))};
-        InitMaterializedSRF(fcinfo, 0);
+        outbox::begin_returned_rows(fcinfo, false);
         outbox::connect_spi();
         (void) outbox::run_statement(&outbox::select_offsets, values, nullptr, SPI_OK_SELECT, true);
         outbox::return_rows(fcinfo);

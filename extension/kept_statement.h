@@ -54,7 +54,7 @@ finish_spi()
         ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR), errmsg("could not disconnect from SPI")));
 }
 
-// Hands the rows of the last statement to a function that returns a set; InitMaterializedSRF() must
+// Hands the rows of the last statement to a function that returns a set; begin_returned_rows() must
 // have been called before SPI_connect().
 inline void
 return_rows(FunctionCallInfo fcinfo)

@@ -96,7 +96,7 @@ extern "C"
         int count;
         Datum *ids = outbox::sorted_ids(PG_GETARG_ARRAYTYPE_P(0), &count);
         bool *is_new = static_cast<bool *>(palloc0(static_cast<Size>(count) + 1));
-        InitMaterializedSRF(fcinfo, MAT_SRF_USE_EXPECTED_DESC);
+        outbox::begin_returned_rows(fcinfo, true);
         outbox::insert_all(PointerGetDatum(consumer), ids, count, is_new);
         ReturnSetInfo *result = reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo);
         for (int i = 0; i < count; i++)

@@ -1,5 +1,7 @@
 #include "own_relations.h"
 
+#include "installed_version.h"
+
 namespace outbox
 {
 
@@ -39,11 +41,17 @@ Oid
 own_relation(const char *name)
 {
     const Oid relation = find_own_relation(name);
-    if (!OidIsValid(relation))
-        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE),
-                        errmsg("relation \"outbox.%s\" does not exist", name),
-                        errhint("Run CREATE EXTENSION outbox in this database.")));
-    return relation;
+    if (OidIsValid(relation))
+        return relation;
+    char version[32];
+    const Installed installed = installed_version(version, sizeof(version));
+    ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE),
+                    errmsg("relation \"outbox.%s\" does not exist", name),
+                    installed == Installed::older
+                        ? errhint("Run ALTER EXTENSION outbox UPDATE in this database: it has "
+                                  "version %s.",
+                                  version)
+                        : errhint("Run CREATE EXTENSION outbox in this database.")));
 }
 
 Oid

@@ -64,10 +64,17 @@ extern "C"
 #include "utils/timestamp.h"
 #include "utils/uuid.h"
 #include "utils/xid8.h"
+
+#if PG_VERSION_NUM >= 150000
+#include "common/pg_prng.h"
+#endif
+#if PG_VERSION_NUM < 140000
+#include "catalog/indexing.h"
+#endif
 }
 
-#if PG_VERSION_NUM < 150000
-#error "outbox needs PostgreSQL 15 or newer"
+#if PG_VERSION_NUM < 130000
+#error "outbox needs PostgreSQL 13 or newer"
 #endif
 
 // Declares an SQL-callable function that other than our own code can see: before version 16
@@ -111,17 +118,25 @@ owns_database(Oid database, Oid role)
 #endif
 }
 
+inline List *
+insert_index_tuples(ResultRelInfo *relation, TupleTableSlot *slot, EState *estate, bool speculative,
+                    bool *conflict)
+{
+#if PG_VERSION_NUM >= 160000
+    return ExecInsertIndexTuples(relation, slot, estate, false, speculative, conflict, NIL, false);
+#elif PG_VERSION_NUM >= 140000
+    return ExecInsertIndexTuples(relation, slot, estate, false, speculative, conflict, NIL);
+#else
+    estate->es_result_relation_info = relation;
+    return ExecInsertIndexTuples(slot, estate, speculative, conflict, NIL);
+#endif
+}
+
 // Inserts the row's index entries; the table has no unique constraint to be deferred.
 inline void
 insert_index_entries(ResultRelInfo *relation, TupleTableSlot *slot, EState *estate)
 {
-#if PG_VERSION_NUM >= 160000
-    List *recheck =
-        ExecInsertIndexTuples(relation, slot, estate, false, false, nullptr, NIL, false);
-#else
-    List *recheck = ExecInsertIndexTuples(relation, slot, estate, false, false, nullptr, NIL);
-#endif
-    list_free(recheck);
+    list_free(insert_index_tuples(relation, slot, estate, false, nullptr));
 }
 
 // Inserts the row's index entries. False when another row has, or may come to have, the same unique
@@ -130,13 +145,7 @@ inline bool
 insert_unique_entries(ResultRelInfo *relation, TupleTableSlot *slot, EState *estate)
 {
     bool conflict = false;
-#if PG_VERSION_NUM >= 160000
-    List *recheck =
-        ExecInsertIndexTuples(relation, slot, estate, false, true, &conflict, NIL, false);
-#else
-    List *recheck = ExecInsertIndexTuples(relation, slot, estate, false, true, &conflict, NIL);
-#endif
-    list_free(recheck);
+    list_free(insert_index_tuples(relation, slot, estate, true, &conflict));
     return !conflict;
 }
 
@@ -145,7 +154,11 @@ inline void
 insert_index_entry(Relation index, Datum *values, bool *nulls, ItemPointer place, Relation table,
                    IndexInfo *info)
 {
+#if PG_VERSION_NUM >= 140000
     (void) index_insert(index, values, nulls, place, table, UNIQUE_CHECK_NO, false, info);
+#else
+    (void) index_insert(index, values, nulls, place, table, UNIQUE_CHECK_NO, info);
+#endif
 #if PG_VERSION_NUM >= 170000
     index_insert_cleanup(index, info);
 #endif
@@ -168,6 +181,110 @@ begin_index_scan(Relation table, Relation index, Snapshot snapshot, int keys)
     return index_beginscan(table, index, snapshot, nullptr, keys, 0);
 #else
     return index_beginscan(table, index, snapshot, keys, 0);
+#endif
+}
+
+// 64 bits that differ from process to process; not for secrets.
+inline uint64
+random_bits()
+{
+#if PG_VERSION_NUM >= 150000
+    return pg_prng_uint64(&pg_global_prng_state);
+#else
+    return (static_cast<uint64>(random()) << 62) ^ (static_cast<uint64>(random()) << 31) ^
+           static_cast<uint64>(random());
+#endif
+}
+
+// Writes the number in decimal, with a 0 at its end, and returns its length. Needs 12 bytes.
+inline size_t
+write_int(int32 value, char *text)
+{
+#if PG_VERSION_NUM >= 140000
+    return static_cast<size_t>(pg_ltoa(value, text));
+#else
+    pg_ltoa(value, text);
+    return strlen(text);
+#endif
+}
+
+// What ProcessUtility hooks are given, to be handed on.
+#if PG_VERSION_NUM >= 140000
+#define OUTBOX_UTILITY_TREE bool read_only_tree,
+#define OUTBOX_UTILITY_SAME_TREE read_only_tree,
+#else
+#define OUTBOX_UTILITY_TREE
+#define OUTBOX_UTILITY_SAME_TREE
+#endif
+
+// The timeline that a server which is not in recovery writes. RecoveryInProgress() must have been
+// called before, which also reads it into the session before version 15.
+inline TimeLineID
+insertion_timeline()
+{
+#if PG_VERSION_NUM >= 150000
+    return GetWALInsertionTimeLine();
+#else
+    return ThisTimeLineID;
+#endif
+}
+
+// Settings of that name which nobody has defined are refused, or at least told of.
+inline void
+reserve_setting_names(const char *prefix)
+{
+#if PG_VERSION_NUM >= 150000
+    MarkGUCPrefixReserved(prefix);
+#else
+    EmitWarningsOnPlaceholders(prefix);
+#endif
+}
+
+// Has `request` called when shared memory is asked for. From _PG_init while preloading.
+inline void
+request_shmem_by(void (*request)())
+{
+#if PG_VERSION_NUM >= 150000
+    static shmem_request_hook_type previous_hook = nullptr;
+    static void (*ours)() = nullptr;
+    previous_hook = shmem_request_hook;
+    ours = request;
+    shmem_request_hook = []()
+    {
+        if (previous_hook != nullptr)
+            previous_hook();
+        ours();
+    };
+#else
+    request();
+#endif
+}
+
+// Prepares a function that returns a set to put its rows into result->setResult, in the form that
+// the query expects or, without `expected`, in the one that the function was declared with.
+inline void
+begin_returned_rows(FunctionCallInfo fcinfo, bool expected)
+{
+#if PG_VERSION_NUM >= 150000
+    InitMaterializedSRF(fcinfo, expected ? MAT_SRF_USE_EXPECTED_DESC : 0);
+#else
+    ReturnSetInfo *result = reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo);
+    if (result == nullptr || !IsA(result, ReturnSetInfo) ||
+        (result->allowedModes & SFRM_Materialize) == 0 ||
+        (expected && result->expectedDesc == nullptr))
+        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+                        errmsg("set-valued function called in context that cannot accept a set")));
+    MemoryContext before = MemoryContextSwitchTo(result->econtext->ecxt_per_query_memory);
+    TupleDesc desc;
+    if (expected)
+        desc = CreateTupleDescCopy(result->expectedDesc);
+    else if (get_call_result_type(fcinfo, nullptr, &desc) != TYPEFUNC_COMPOSITE)
+        elog(ERROR, "return type must be a row type");
+    result->returnMode = SFRM_Materialize;
+    result->setResult = tuplestore_begin_heap((result->allowedModes & SFRM_Materialize_Random) != 0,
+                                              false, work_mem);
+    result->setDesc = desc;
+    MemoryContextSwitchTo(before);
 #endif
 }
 

@@ -201,7 +201,7 @@ define_settings()
     define_idempotency_settings();
     define_retention_settings();
     define_developer_settings();
-    MarkGUCPrefixReserved("outbox");
+    reserve_setting_names("outbox");
 }
 
 const TopicTemplate &

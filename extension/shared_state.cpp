@@ -7,7 +7,6 @@ namespace
 {
 
 SharedState *state = nullptr;
-shmem_request_hook_type previous_request_hook = nullptr;
 shmem_startup_hook_type previous_startup_hook = nullptr;
 
 constexpr const char *kShmemName = "outbox";
@@ -15,8 +14,6 @@ constexpr const char *kShmemName = "outbox";
 void
 request_shared_memory()
 {
-    if (previous_request_hook)
-        previous_request_hook();
     RequestAddinShmemSpace(sizeof(SharedState));
     RequestNamedLWLockTranche(kShmemName, 1);
 }
@@ -26,6 +23,7 @@ initialize(SharedState *fresh)
 {
     memset(fresh, 0, sizeof(*fresh));
     fresh->layout = kSharedLayout;
+    strlcpy(fresh->version, OUTBOX_VERSION, sizeof(fresh->version));
     fresh->lock = &GetNamedLWLockTranche(kShmemName)->lock;
     pg_atomic_init_u32(&fresh->launcher_proc, 0);
     pg_atomic_init_u32(&fresh->look_everywhere, 0);
@@ -95,6 +93,8 @@ relay_state_name(RelayState relay_state)
         return "waiting_lock";
     case RelayState::stopped:
         return "stopped";
+    case RelayState::update_required:
+        return "update_required";
     }
     return "unknown";
 }
@@ -108,8 +108,7 @@ shared_state()
 void
 reserve_shared_state()
 {
-    previous_request_hook = shmem_request_hook;
-    shmem_request_hook = request_shared_memory;
+    request_shmem_by(request_shared_memory);
     previous_startup_hook = shmem_startup_hook;
     shmem_startup_hook = startup_shared_memory;
 }

@@ -22,7 +22,8 @@ enum class RelayState : uint32
     backing_off,     // Kafka does not take events; tries again at next_attempt_at
     waiting_standby, // what is next is not yet safe on the synchronous standbys
     waiting_lock,    // somebody holds an exclusive lock on one of its tables
-    stopped          // needs a person: see last_error
+    stopped,         // needs a person: see last_error
+    update_required  // the extension here is of another version than the library: see last_error
 };
 
 const char *relay_state_name(RelayState state);
@@ -48,11 +49,12 @@ struct RelayReport
 // Why a relay ended, for the launcher; a relay that dies leaves `unexpected`.
 enum class RelayExit : uint32
 {
-    unexpected,   // start it again, after a pause that grows
-    no_extension, // nothing to do here until somebody asks
-    restart,      // start it again at once
-    told_to,      // SIGTERM: start it again unless the database is held
-    stopped       // needs a person; look again now and then, or when asked
+    unexpected,     // start it again, after a pause that grows
+    no_extension,   // nothing to do here until somebody asks
+    restart,        // start it again at once
+    told_to,        // SIGTERM: start it again unless the database is held
+    stopped,        // needs a person; look again now and then, or when asked
+    update_required // the same, because of versions
 };
 
 struct DatabaseSlot
@@ -92,6 +94,7 @@ struct DatabaseSlot
 struct SharedState
 {
     uint64 layout;                  // kSharedLayout of the library that was preloaded
+    char version[16];               // and its version
     LWLock *lock;                   // guards taking and freeing of slots
     pg_atomic_uint32 launcher_proc; // as relay_proc
 

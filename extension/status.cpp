@@ -55,7 +55,7 @@ read_report(DatabaseSlot *slot)
     report = slot->report;
     SpinLockRelease(&slot->mutex);
     if (pg_atomic_read_u32(&slot->relay_proc) == 0 && report.state != RelayState::stopped &&
-        report.state != RelayState::starting)
+        report.state != RelayState::update_required && report.state != RelayState::starting)
         report.state = RelayState::absent;
     return report;
 }
@@ -77,6 +77,19 @@ shown_state(const RelayReport &report)
     return relay_state_name(report.state);
 }
 
+Datum
+row_of(TupleDesc desc, const Row &row)
+{
+    Datum *values = static_cast<Datum *>(palloc0(desc->natts * sizeof(Datum)));
+    bool *nulls = static_cast<bool *>(palloc(desc->natts * sizeof(bool)));
+    for (int i = 0; i < desc->natts; i++)
+    {
+        nulls[i] = i >= row.used || row.nulls[i];
+        values[i] = i < row.used ? row.values[i] : static_cast<Datum>(0);
+    }
+    return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls));
+}
+
 } // namespace
 
 } // namespace outbox
@@ -95,13 +108,11 @@ extern "C"
     {
         using namespace outbox;
         TupleDesc desc;
-        if (get_call_result_type(fcinfo, nullptr, &desc) != TYPEFUNC_COMPOSITE ||
-            desc->natts != kStateColumns)
-            ereport(ERROR,
-                    (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                     errmsg("outbox.relay_state() does not have the columns that this library "
-                            "expects"),
-                     errhint("Run ALTER EXTENSION outbox UPDATE.")));
+        // Columns are only ever added, at the end: another version of the extension has the first
+        // of ours, or all of ours and then some that are null.
+        if (get_call_result_type(fcinfo, nullptr, &desc) != TYPEFUNC_COMPOSITE)
+            ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
+                            errmsg("outbox.relay_state() must return a row")));
         DatabaseSlot *slot = find_slot(MyDatabaseId);
         const RelayReport report = read_report(slot);
         const uint32 pid = slot == nullptr ? 0 : pg_atomic_read_u32(&slot->relay_pid);
@@ -122,8 +133,7 @@ extern "C"
         add_text(&row, report.last_error);
         add_time(&row, report.last_error_at);
         add_text(&row, report.config_error);
-        PG_RETURN_DATUM(
-            HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), row.values, row.nulls)));
+        return row_of(desc, row);
     }
 
     Datum outbox_visible_in(PG_FUNCTION_ARGS)
@@ -154,7 +164,7 @@ extern "C"
     {
         (void) fcinfo;
         PreventCommandDuringRecovery("outbox.timeline()");
-        PG_RETURN_INT32(static_cast<int32>(GetWALInsertionTimeLine()));
+        PG_RETURN_INT32(static_cast<int32>(outbox::insertion_timeline()));
     }
 
     Datum outbox_notify_relay(PG_FUNCTION_ARGS)

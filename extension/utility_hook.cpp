@@ -98,9 +98,9 @@ release_at_end(XactEvent event, void *)
 }
 
 void
-on_utility(PlannedStmt *statement, const char *query, bool read_only_tree,
-           ProcessUtilityContext context, ParamListInfo params, QueryEnvironment *environment,
-           DestReceiver *destination, QueryCompletion *completion)
+on_utility(PlannedStmt *statement, const char *query,
+           OUTBOX_UTILITY_TREE ProcessUtilityContext context, ParamListInfo params,
+           QueryEnvironment *environment, DestReceiver *destination, QueryCompletion *completion)
 {
     Node *command = statement->utilityStmt;
     const bool commit_prepared =
@@ -112,7 +112,8 @@ on_utility(PlannedStmt *statement, const char *query, bool read_only_tree,
     if (slot != nullptr)
         vacate(slot);
     (previous_hook != nullptr ? previous_hook : standard_ProcessUtility)(
-        statement, query, read_only_tree, context, params, environment, destination, completion);
+        statement, query, OUTBOX_UTILITY_SAME_TREE context, params, environment, destination,
+        completion);
 
     if (commit_prepared)
     {

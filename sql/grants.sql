@@ -1,7 +1,8 @@
--- Start closed: nothing for PUBLIC. Roles get what they need by explicit grants.
+
+-- Roles get what they need by explicit grants. Upgrades run this file too: "or replace" everywhere.
 
 -- The groups of rights, disjoint but for the schema and outbox.version().
-create function outbox.rights_of(kind text)
+create or replace function outbox.rights_of(kind text)
 returns setof text
 language sql immutable parallel safe
 set search_path = pg_catalog, pg_temp
@@ -43,7 +44,7 @@ comment on function outbox.rights_of(text) is
   'What outbox.grant_emitter(), grant_consumer(), grant_operator() and grant_monitor() grant.';
 
 -- With the caller's rights: whoever may not grant, grants nothing.
-create function outbox.change_rights(kind text, role regrole, grants boolean)
+create or replace function outbox.change_rights(kind text, role regrole, grants boolean)
 returns void
 language plpgsql volatile parallel unsafe
 set search_path = pg_catalog, pg_temp
@@ -95,10 +96,10 @@ declare
 begin
   foreach kind in array array['emitter', 'consumer', 'operator', 'monitor'] loop
     execute pg_catalog.format(
-      'create function outbox.grant_%s(role regrole) returns void language sql volatile parallel unsafe '
+      'create or replace function outbox.grant_%s(role regrole) returns void language sql volatile parallel unsafe '
       'set search_path = pg_catalog, pg_temp as $f$ select outbox.change_rights(%L, role, true) $f$', kind, kind);
     execute pg_catalog.format(
-      'create function outbox.revoke_%s(role regrole) returns void language sql volatile parallel unsafe '
+      'create or replace function outbox.revoke_%s(role regrole) returns void language sql volatile parallel unsafe '
       'set search_path = pg_catalog, pg_temp as $f$ select outbox.change_rights(%L, role, false) $f$', kind, kind);
     execute pg_catalog.format(
       'comment on function outbox.revoke_%s(regrole) is ''Takes back what outbox.grant_%s() granted.''', kind, kind);
@@ -113,7 +114,3 @@ comment on function outbox.grant_operator(regrole) is
   'Lets a role retry and discard failed events and see them with their payloads, pause and resume the relay, and drain.';
 comment on function outbox.grant_monitor(regrole) is
   'Lets a role see the state of the relay, of its maintenance and of each event; no payloads and no headers.';
-
-revoke all on all tables in schema outbox from public;
-revoke all on all sequences in schema outbox from public;
-revoke all on all functions in schema outbox from public;

@@ -113,6 +113,9 @@ text_of_state(const std::string &state)
          {Style::kBad, "the relay stopped and needs a person",
           "The last error says why and what to do; see \"States of the relay\" in "
           "docs/operations.md."}},
+        {"update_required",
+         {Style::kBad, "the extension in this database is of another version than the library",
+          "alter extension outbox update; or what the last error says."}},
         {"absent",
          {Style::kBad, "there is no relay; one is started within a minute",
           "Look for an error in the server's log, and whether max_worker_processes is used up."}},

@@ -1,7 +1,10 @@
 -- The ring of partitions as it is at first, and what may be read and set. What the relay does with it: test/e2e/retention_test.cpp.
 \set SHOW_CONTEXT never
 select name, setting, unit, context from pg_settings where name = 'outbox.retention';
+-- its message has units since version 18
+\set VERBOSITY sqlstate
 set outbox.retention = '-1';
+\set VERBOSITY default
 set outbox.retention = '1d';
 reset outbox.retention;
 select outbox.current_slot();
