@@ -47,8 +47,13 @@ routes_known()
 refuse_topic(const EventInput &event, const RouteTable::Entry *entry, const char *problem)
 {
     const std::string_view type = clip(view(event.aggregate_type), 300);
-    const std::string_view aggregate = entry != nullptr ? entry->aggregate_type : "";
-    const std::string_view by_event = entry != nullptr ? entry->event_type : "";
+    std::string_view aggregate;
+    std::string_view by_event;
+    if (entry != nullptr)
+    {
+        aggregate = entry->aggregate_type;
+        by_event = entry->event_type;
+    }
     ereport(ERROR,
             (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
              errmsg("aggregate_type \"%.*s\" does not make a Kafka topic name",

@@ -115,7 +115,7 @@ RouteTable::add(const RouteText &text) noexcept
     {
         if (entries_.size() == kMaxRoutes)
             return refuse("Use * and the placeholders of topics for many types at once.",
-                          "table would have more than %zu routes", kMaxRoutes);
+                          "place is beyond the %zu that a table may have", kMaxRoutes);
         Route route;
         Verdict verdict = read_route(text, &route);
         if (!verdict.ok)
@@ -129,7 +129,7 @@ RouteTable::add(const RouteText &text) noexcept
     }
     catch (const std::bad_alloc &)
     {
-        return refuse("", "table does not fit into memory");
+        return refuse("", "texts do not fit into memory");
     }
 }
 

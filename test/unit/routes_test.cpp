@@ -140,7 +140,7 @@ TEST(Routes, ATableHasABound)
     for (std::size_t i = 0; i < kMaxRoutes; ++i)
         ASSERT_TRUE(table.add(row("a" + std::to_string(i), "*")).ok) << i;
     EXPECT_STREQ(table.add(row("one more", "*")).reason,
-                 "table would have more than 10000 routes");
+                 "place is beyond the 10000 that a table may have");
     EXPECT_EQ(taken(table, "a9999", "e"), "a9999/*");
 }
 

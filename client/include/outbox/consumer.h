@@ -37,7 +37,7 @@ struct OUTBOX_API Record
     std::optional<std::string> key;
     std::optional<std::string> value;
     std::vector<Header> headers; // in their order
-    std::string event_id;        // from the header "id", in lower case
+    std::string event_id;        // from the header "id" or else "ce_id", in lower case
 
     // The last header of that name; nothing when it is missing or null.
     std::optional<std::string> header(std::string_view name) const;
