@@ -19,7 +19,8 @@ constexpr const char *kParkRefused =
     "values ($1, $2, $3, $4, $5, $6, $7, case when $11 operator(pg_catalog.=) 1 then 'FAILED' else "
     "'RETRYING' end, $8, 1, case when $11 operator(pg_catalog.=) 1 then null else $9 end, $10, "
     "pg_catalog.clock_timestamp()) "
-    "on conflict (seq) do update set lane = excluded.lane, topic = excluded.topic, blocking = excluded.blocking, "
+    "on conflict (seq) do update set lane = excluded.lane, topic = excluded.topic, blocking = "
+    "excluded.blocking, "
     "attempts = d.attempts operator(pg_catalog.+) 1, last_error = excluded.last_error, "
     "failed_at = coalesce(d.failed_at, excluded.failed_at), "
     "state = case when $11 operator(pg_catalog.>) 0 and d.attempts operator(pg_catalog.+) 1 "
@@ -300,9 +301,9 @@ move_to_topic(int64 seq, std::string_view topic, Lane lane)
     if (!is_free(seq))
         return;
     Oid types[] = {INT8OID, INT8OID, TEXTOID};
-    Datum values[] = {Int64GetDatum(seq), Int64GetDatum(static_cast<int64>(lane)),
-                      PointerGetDatum(
-                          cstring_to_text_with_len(topic.data(), static_cast<int>(topic.size())))};
+    Datum values[] = {
+        Int64GetDatum(seq), Int64GetDatum(static_cast<int64>(lane)),
+        PointerGetDatum(cstring_to_text_with_len(topic.data(), static_cast<int>(topic.size())))};
     spi_connect();
     static SPIPlanPtr plan = nullptr;
     spi_execute_kept(&plan, kMoveTopic, 3, types, values, SPI_OK_UPDATE);

@@ -33,12 +33,11 @@ Publisher::note_routes(RoutesLoaded loaded, const Verdict &verdict)
     }
     snprintf(routes_problem_, sizeof(routes_problem_), "outbox.routes: %s%s%s", verdict.reason,
              verdict.hint[0] != '\0' ? "; " : "", verdict.hint);
-    ereport(WARNING,
-            (errcode(ERRCODE_CONFIG_FILE_ERROR),
-             errmsg("outbox relay: outbox.routes is not usable: %s", verdict.reason),
-             has_routes() ? errdetail("The routes of before are used.")
-                          : errdetail("Nothing is published."),
-             verdict.hint[0] != '\0' ? errhint("%s", verdict.hint) : 0));
+    ereport(WARNING, (errcode(ERRCODE_CONFIG_FILE_ERROR),
+                      errmsg("outbox relay: outbox.routes is not usable: %s", verdict.reason),
+                      has_routes() ? errdetail("The routes of before are used.")
+                                   : errdetail("Nothing is published."),
+                      verdict.hint[0] != '\0' ? errhint("%s", verdict.hint) : 0));
 }
 
 // In a transaction. Returns idle when events may be handed over by the routes of now.

@@ -314,7 +314,8 @@ Redelivery::send(const DeliveryRow &row, EventTables *tables, kafka::Producer *p
     kafka::Failure why;
     const char *problem = build_record(event, GetCurrentTimestamp(), topic, &record);
     if (problem != nullptr)
-        kafka::describe_config(why, "Correct outbox.topic_template or outbox.routes.", "the topic name %s", problem);
+        kafka::describe_config(why, "Correct outbox.topic_template or outbox.routes.",
+                               "the topic name %s", problem);
     record.tag = first_tag_ + sent_.size();
     const kafka::ProduceResult result =
         problem != nullptr ? kafka::ProduceResult::failed : producer->produce(record, why);

@@ -72,8 +72,7 @@ show()
     const char *problem = relay.config_error;
     if (problem[0] == '\0' && relay.publisher != nullptr)
         problem = relay.publisher->routes_problem();
-    if (report.state == RelayState::running && problem[0] != '\0' &&
-        !relay.publisher->has_routes())
+    if (report.state == RelayState::running && problem[0] != '\0' && !relay.publisher->has_routes())
         report.state = RelayState::config_error;
     strlcpy(report.config_error, problem, sizeof(report.config_error));
     SpinLockAcquire(&relay.slot->mutex);

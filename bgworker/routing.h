@@ -33,8 +33,8 @@ std::string_view event_source();
 
 // Moves the events of outbox.deliveries behind `after` whose topic is another one by the routes of
 // now, a bounded number at a time: they are sent there, in order, before anything newer of their
-// key, and those being retried start afresh. Nothing may be in flight. What has FAILED stays so, and
-// what was discarded is left alone, as is a row that somebody holds in an open transaction: its
+// key, and those being retried start afresh. Nothing may be in flight. What has FAILED stays so,
+// and what was discarded is left alone, as is a row that somebody holds in an open transaction: its
 // event follows when it is sent. Returns where to go on; PG_INT64_MAX: all is done.
 int64 move_set_aside(EventTables *tables, int64 after);
 

@@ -151,8 +151,8 @@ add_debezium_headers(const EventRow &event, kafka::Header *headers)
     return count;
 }
 
-// CloudEvents 1.0 in Kafka's binary content mode. Values are UTF-8 as they are: the percent-encoding
-// of the HTTP binding is not Kafka's.
+// CloudEvents 1.0 in Kafka's binary content mode. Values are UTF-8 as they are: the
+// percent-encoding of the HTTP binding is not Kafka's.
 size_t
 add_cloudevents_headers(const EventRow &event, kafka::Header *headers)
 {

@@ -54,17 +54,16 @@ refuse_topic(const EventInput &event, const RouteTable::Entry *entry, const char
         aggregate = entry->aggregate_type;
         by_event = entry->event_type;
     }
-    ereport(ERROR,
-            (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-             errmsg("aggregate_type \"%.*s\" does not make a Kafka topic name",
-                    static_cast<int>(type.size()), type.data()),
-             entry != nullptr
-                 ? errdetail("With the row (%.*s, %.*s) of outbox.routes the topic name %s.",
-                             static_cast<int>(aggregate.size()), aggregate.data(),
-                             static_cast<int>(by_event.size()), by_event.data(), problem)
-                 : errdetail("With outbox.topic_template = \"%s\" the topic name %s.",
-                             settings.topic_template, problem),
-             errhint("%s", kTopicNameRule)));
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                    errmsg("aggregate_type \"%.*s\" does not make a Kafka topic name",
+                           static_cast<int>(type.size()), type.data()),
+                    entry != nullptr
+                        ? errdetail("With the row (%.*s, %.*s) of outbox.routes the topic name %s.",
+                                    static_cast<int>(aggregate.size()), aggregate.data(),
+                                    static_cast<int>(by_event.size()), by_event.data(), problem)
+                        : errdetail("With outbox.topic_template = \"%s\" the topic name %s.",
+                                    settings.topic_template, problem),
+                    errhint("%s", kTopicNameRule)));
     pg_unreachable();
 }
 

@@ -74,10 +74,10 @@ check_table()
     CommandCounterIncrement();
     Verdict verdict;
     if (load_routes(true, &verdict) == RoutesLoaded::broken)
-        ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-                        errmsg("outbox.routes would not be usable"),
-                        errdetail("The %s.", verdict.reason),
-                        verdict.hint[0] != '\0' ? errhint("%s", verdict.hint) : 0));
+        ereport(ERROR,
+                (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+                 errmsg("outbox.routes would not be usable"), errdetail("The %s.", verdict.reason),
+                 verdict.hint[0] != '\0' ? errhint("%s", verdict.hint) : 0));
 }
 
 struct Row

@@ -112,9 +112,9 @@ define_kafka_settings()
 }
 
 const config_enum_entry kHeadersFormatNames[] = {{"debezium", kDebezium, false},
-                                                {"cloudevents", kCloudEvents, false},
-                                                {"both", kBothHeaders, false},
-                                                {nullptr, 0, false}};
+                                                 {"cloudevents", kCloudEvents, false},
+                                                 {"both", kBothHeaders, false},
+                                                 {nullptr, 0, false}};
 
 void
 define_headers_settings()

@@ -6,8 +6,8 @@ namespace outbox
 namespace
 {
 
-constexpr std::string_view kOwnHeaders[] = {"ce_specversion",   "ce_id",   "ce_source",
-                                            "ce_type",          "ce_time", "ce_subject",
+constexpr std::string_view kOwnHeaders[] = {"ce_specversion",   "ce_id",           "ce_source",
+                                            "ce_type",          "ce_time",         "ce_subject",
                                             "ce_aggregatetype", "ce_schemaversion"};
 
 constexpr const char *kSourceHint =

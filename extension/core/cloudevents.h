@@ -1,5 +1,6 @@
 // CloudEvents 1.0 in Kafka's binary content mode: which headers a record gets, and what they may
-// hold. https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/bindings/kafka-protocol-binding.md
+// hold.
+// https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/bindings/kafka-protocol-binding.md
 #pragma once
 
 #include "verdict.h"

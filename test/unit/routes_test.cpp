@@ -115,7 +115,8 @@ TEST(Routes, RowsThatCannotBeUsedAreRefusedWithTheReason)
 {
     EXPECT_EQ(refusal(row("", "*")), "aggregate_type is empty");
     EXPECT_EQ(refusal(row("*", "")), "event_type is empty");
-    EXPECT_EQ(refusal(row(std::string(1001, 'a'), "*")), "aggregate_type is longer than 1000 bytes");
+    EXPECT_EQ(refusal(row(std::string(1001, 'a'), "*")),
+              "aggregate_type is longer than 1000 bytes");
     EXPECT_EQ(refusal(row("*", "*", "")), "topic is empty");
     EXPECT_EQ(refusal(row("*", "*", "{key}")), "topic has the unknown placeholder \"{key}\"");
     EXPECT_EQ(refusal({"a", "b", {}, "stop", {}}), "on_failure is \"stop\", not block or skip");

@@ -116,7 +116,7 @@ struct ConsumerOptions
 //
 // so a record that comes again, after a crash, a lost connection or a rebalance, finds its event
 // marked and is left out. Records of read-uncommitted transactions are not seen. A record without
-// a UUID in its header "id" goes to the dead letters at once.
+// a UUID in its header "id" or "ce_id" (CloudEvents) goes to the dead letters at once.
 //
 // Everything happens in the thread that calls run(). A record that is being retried holds up the
 // others of this member, not those of other members.
