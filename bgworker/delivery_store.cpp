@@ -19,7 +19,8 @@ constexpr const char *kParkRefused =
     "values ($1, $2, $3, $4, $5, $6, $7, case when $11 operator(pg_catalog.=) 1 then 'FAILED' else "
     "'RETRYING' end, $8, 1, case when $11 operator(pg_catalog.=) 1 then null else $9 end, $10, "
     "pg_catalog.clock_timestamp()) "
-    "on conflict (seq) do update set lane = excluded.lane, blocking = excluded.blocking, "
+    "on conflict (seq) do update set lane = excluded.lane, topic = excluded.topic, blocking = "
+    "excluded.blocking, "
     "attempts = d.attempts operator(pg_catalog.+) 1, last_error = excluded.last_error, "
     "failed_at = coalesce(d.failed_at, excluded.failed_at), "
     "state = case when $11 operator(pg_catalog.>) 0 and d.attempts operator(pg_catalog.+) 1 "
@@ -61,6 +62,16 @@ constexpr const char *kLastSettled =
 
 constexpr const char *kMove =
     "update outbox.deliveries d set lane = $2 where d.seq operator(pg_catalog.=) $1";
+
+constexpr const char *kMoveTopic =
+    "update outbox.deliveries d set lane = $2, topic = $3, "
+    "state = case when d.state operator(pg_catalog.=) 'RETRYING' and d.blocking then 'WAITING' "
+    "else d.state end, "
+    "blocking = d.blocking and d.state operator(pg_catalog.=) 'FAILED', "
+    "attempts = case when d.state operator(pg_catalog.=) 'FAILED' then d.attempts else 0 end, "
+    "next_attempt_at = case when d.state operator(pg_catalog.=) 'RETRYING' and not d.blocking "
+    "then pg_catalog.clock_timestamp() end "
+    "where d.seq operator(pg_catalog.=) $1";
 
 constexpr const char *kRemove =
     "with free as materialized (select d.seq from outbox.deliveries d where d.seq "
@@ -282,6 +293,21 @@ move_to_lane(int64 seq, Lane lane)
     spi_execute(kMove, 2, types, values, SPI_OK_UPDATE);
     SPI_finish();
     return true;
+}
+
+void
+move_to_topic(int64 seq, std::string_view topic, Lane lane)
+{
+    if (!is_free(seq))
+        return;
+    Oid types[] = {INT8OID, INT8OID, TEXTOID};
+    Datum values[] = {
+        Int64GetDatum(seq), Int64GetDatum(static_cast<int64>(lane)),
+        PointerGetDatum(cstring_to_text_with_len(topic.data(), static_cast<int>(topic.size())))};
+    spi_connect();
+    static SPIPlanPtr plan = nullptr;
+    spi_execute_kept(&plan, kMoveTopic, 3, types, values, SPI_OK_UPDATE);
+    SPI_finish();
 }
 
 void

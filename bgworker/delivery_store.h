@@ -70,6 +70,11 @@ int64 last_settled_seq();
 // Moves a waiting event to another lane; false when somebody holds its row.
 bool move_to_lane(int64 seq, Lane lane);
 
+// Gives an event another topic, in the lane of its key there. One that was being retried, and that
+// others wait for, waits at the head of them, with a fresh count of attempts. Nothing happens when
+// somebody holds the row.
+void move_to_topic(int64 seq, std::string_view topic, Lane lane);
+
 // Removes the rows of events that were published. Those that somebody holds stay in `seqs`.
 void remove_delivered(std::vector<std::int64_t> &seqs);
 

@@ -29,7 +29,7 @@ kafka::Failure
 no_topic(const char *problem)
 {
     kafka::Failure failure;
-    kafka::describe_config(failure, "Correct outbox.topic_template, then outbox.retry() the event.",
+    kafka::describe_config(failure, "Correct outbox.topic_template or outbox.routes.",
                            "the topic name %s", problem);
     strlcpy(failure.name, "INVALID_TOPIC", sizeof(failure.name));
     failure.cls = kafka::FailureClass::event;
@@ -133,7 +133,7 @@ StepResult
 Publisher::publish(bool look)
 {
     const TimestampTz now = GetCurrentTimestamp();
-    if (halted_)
+    if (halted_ || awaits_routes())
         return StepResult::full;
     const bool read = may_read(look);
     if (!read && !may_redeliver(now))
@@ -144,6 +144,12 @@ Publisher::publish(bool look)
     const OpenResult opened = begin();
     if (opened != OpenResult::opened)
         return opened == OpenResult::locked ? StepResult::locked : StepResult::gone;
+    const StepResult routed = follow_routes();
+    if (routed != StepResult::idle)
+    {
+        end();
+        return routed;
+    }
     const bool more = redeliver(now);
     StepResult result = read ? read_stream(mark, look) : StepResult::full;
     end();

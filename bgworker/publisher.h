@@ -1,6 +1,8 @@
 // One relay's work: windows of committed events go to Kafka, acknowledgements become the position.
 #pragma once
 
+#include "../extension/core/routes.h"
+
 #include "core/backoff.h"
 #include "core/isolation.h"
 #include "core/progress.h"
@@ -10,6 +12,7 @@
 #include "event_reader.h"
 #include "position_store.h"
 #include "redelivery.h"
+#include "routing.h"
 
 #include "../extension/shared_state.h"
 
@@ -66,6 +69,11 @@ public:
     // The table outbox.deliveries or outbox.pauses was changed by somebody.
     void reload_deliveries() noexcept { redelivery_.reload_soon(); }
     bool paused() const noexcept { return redelivery_.paused(); }
+    // A setting that routes fall back to was changed.
+    void reload_routes() noexcept { reload_routes_ = true; }
+    // Whether there are routes to publish by, and what is wrong with the table; empty: nothing.
+    bool has_routes() const noexcept;
+    const char *routes_problem() const noexcept { return routes_problem_; }
     // When the next event is to be tried again, in ms; -1: none is, or something else comes first.
     long redeliver_within_ms(TimestampTz now) const noexcept;
 
@@ -121,6 +129,10 @@ private:
     void set_aside(const EventRow &event, const EventKey *key) noexcept;
     bool redeliver(TimestampTz now);
 
+    bool awaits_routes() const noexcept;
+    StepResult follow_routes();
+    void note_routes(RoutesLoaded loaded, const Verdict &verdict);
+
     bool settle_refusals();
     void park_refused_tags();
     void note_batch_size(std::size_t refused);
@@ -152,6 +164,10 @@ private:
     Redelivery redelivery_;
     TimestampTz quiet_since_ = 0; // when nothing was due for the last time
     FailurePolicy policy_ = {};
+
+    bool reload_routes_ = true;
+    std::int64_t moved_up_to_ = PG_INT64_MAX; // of the events that were set aside
+    char routes_problem_[512] = "";
 
     // Nothing is handed over until recover() has gone back to the acknowledged prefix.
     bool halted_ = false;

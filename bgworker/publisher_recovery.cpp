@@ -138,9 +138,12 @@ Publisher::give_up_stuck(TimestampTz now)
         first_since_ = now;
         return;
     }
-    // When nothing gets through, it is not the topic.
+    if (!TimestampDifferenceExceeds(first_since_, now, kStuckMs))
+        return;
+    // When nothing gets through, it is not the topic; unless nothing else is sent at present.
+    constexpr int kAskMs = 100;
     const bool others_flow = last_published_at_ > first_since_;
-    if (!others_flow || !TimestampDifferenceExceeds(first_since_, now, kStuckMs))
+    if (!others_flow && !(awaits_routes() && !backing_off() && producer_->reachable(kAskMs)))
         return;
     kafka::describe(topic_refusal_, 0, "not acknowledged for %d seconds while other events were",
                     kStuckMs / 1000);

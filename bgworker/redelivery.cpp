@@ -1,6 +1,9 @@
+#include "../extension/core/routes.h"
+
 #include "core/backoff.h"
 
 #include "redelivery.h"
+#include "routing.h"
 #include "wire.h"
 
 #include "guard.h"
@@ -235,7 +238,7 @@ Redelivery::refuse(const EventRow &event, int slot, bool from_stream, int attemp
     const bool whole_topic = failure.cls == kafka::FailureClass::topic;
     const Lane lane =
         whole_topic ? topic_lane(record.topic) : key_lane(record.topic, key_of(event));
-    const bool blocking = whole_topic || policy.block;
+    const bool blocking = whole_topic || blocks_key(event, policy.block);
     Lane behind = lane;
     const bool waits = from_stream && must_wait(record.topic, key_of(event), &behind);
     const ParkedEvent parked = {event.seq, event.xid,    slot,         event.id,
@@ -306,7 +309,8 @@ Redelivery::send(const DeliveryRow &row, EventTables *tables, kafka::Producer *p
     kafka::Failure why;
     const char *problem = build_record(event, GetCurrentTimestamp(), topic, &record);
     if (problem != nullptr)
-        kafka::describe_config(why, "Correct outbox.topic_template.", "the topic name %s", problem);
+        kafka::describe_config(why, "Correct outbox.topic_template or outbox.routes.",
+                               "the topic name %s", problem);
     record.tag = first_tag_ + sent_.size();
     const kafka::ProduceResult result =
         problem != nullptr ? kafka::ProduceResult::failed : producer->produce(record, why);

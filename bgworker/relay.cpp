@@ -70,7 +70,12 @@ show()
         report.state = RelayState::waiting_standby;
     else if (report.state == RelayState::running && relay.step == StepResult::locked)
         report.state = RelayState::waiting_lock;
-    strlcpy(report.config_error, relay.config_error, sizeof(report.config_error));
+    const char *problem = relay.config_error;
+    if (problem[0] == '\0' && relay.publisher != nullptr)
+        problem = relay.publisher->routes_problem();
+    if (report.state == RelayState::running && problem[0] != '\0' && !relay.publisher->has_routes())
+        report.state = RelayState::config_error;
+    strlcpy(report.config_error, problem, sizeof(report.config_error));
     SpinLockAcquire(&relay.slot->mutex);
     relay.slot->report = report;
     SpinLockRelease(&relay.slot->mutex);

@@ -140,6 +140,7 @@ reload_settings()
     end_transaction();
 
     configure_publisher();
+    relay.publisher->reload_routes();
     const bool same = usable && setup == *relay.setup;
     if (same && !changed_there && relay.config_error[0] == '\0')
     {

@@ -1,10 +1,9 @@
-#include "../extension/core/topic_template.h"
+#include "../extension/core/routes.h"
 
 #include "wire.h"
 
 #include "jsonb_text.h"
-
-#include "../extension/settings.h"
+#include "routing.h"
 
 namespace outbox
 {
@@ -13,6 +12,7 @@ namespace
 {
 
 constexpr int kOwnHeaders = 5;
+constexpr int kCloudEventsHeaders = 9;
 constexpr size_t kRecordOverhead = 320;
 
 // Topic retention deletes by record timestamp: an event that comes late must not be born expired.
@@ -20,12 +20,6 @@ constexpr int64 kLateUs = static_cast<int64>(3600) * 1000000;
 
 constexpr int64 kUnixEpochOffsetUs =
     (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * static_cast<int64>(86400) * 1000000;
-
-std::string_view
-view(const text *value)
-{
-    return {VARDATA_ANY(value), static_cast<size_t>(VARSIZE_ANY_EXHDR(value))};
-}
 
 // Kafka's texts are UTF-8, whatever the database's encoding is.
 std::string_view
@@ -115,20 +109,26 @@ header_value(const JsonbValue &value)
     return {}; // not let in by emit()
 }
 
-// The caller's headers, in the order that jsonb keeps them.
+// The caller's headers, in the order that jsonb keeps them. Those of CloudEvents attributes that
+// the relay sets itself are left out in a format that has them.
 size_t
-add_caller_headers(Jsonb *object, kafka::Header *headers)
+add_caller_headers(Jsonb *object, HeadersFormat format, kafka::Header *headers)
 {
     size_t count = 0;
     JsonbIterator *iterator = JsonbIteratorInit(&object->root);
     JsonbValue item;
     JsonbIteratorToken token;
+    bool left_out = false;
     while ((token = JsonbIteratorNext(&iterator, &item, true)) != WJB_DONE)
     {
         if (token == WJB_KEY)
-            headers[count].name =
-                utf8({item.val.string.val, static_cast<size_t>(item.val.string.len)});
-        else if (token == WJB_VALUE)
+        {
+            const std::string_view name = {item.val.string.val,
+                                           static_cast<size_t>(item.val.string.len)};
+            left_out = has_cloudevents(format) && is_cloudevents_header(name);
+            headers[count].name = utf8(name);
+        }
+        else if (token == WJB_VALUE && !left_out)
         {
             headers[count].value = header_value(item);
             headers[count].is_null = false;
@@ -138,23 +138,69 @@ add_caller_headers(Jsonb *object, kafka::Header *headers)
     return count;
 }
 
+size_t
+add_debezium_headers(const EventRow &event, kafka::Header *headers)
+{
+    size_t count = 0;
+    headers[count++] = {"id", uuid_text(event.id), false};
+    headers[count++] = {"event_type", utf8(text_view(event.event_type)), false};
+    headers[count++] = {"aggregate_type", utf8(text_view(event.aggregate_type)), false};
+    headers[count++] = {"created_at", iso_time(event.created_at), false};
+    if (event.has_schema_version)
+        headers[count++] = {"schema_version", int_text(event.schema_version), false};
+    return count;
+}
+
+// CloudEvents 1.0 in Kafka's binary content mode. Values are UTF-8 as they are: the
+// percent-encoding of the HTTP binding is not Kafka's.
+size_t
+add_cloudevents_headers(const EventRow &event, kafka::Header *headers)
+{
+    size_t count = 0;
+    headers[count++] = {"ce_specversion", "1.0", false};
+    headers[count++] = {"ce_id", uuid_text(event.id), false};
+    headers[count++] = {"ce_source", event_source(), false};
+    headers[count++] = {"ce_type", utf8(text_view(event.event_type)), false};
+    headers[count++] = {"ce_time", iso_time(event.created_at), false};
+    headers[count++] = {"ce_subject", utf8(text_view(event.aggregate_id)), false};
+    headers[count++] = {"ce_aggregatetype", utf8(text_view(event.aggregate_type)), false};
+    if (event.has_schema_version)
+        headers[count++] = {"ce_schemaversion", int_text(event.schema_version), false};
+    return count;
+}
+
+// What the payload is, unless the caller says so; a tombstone is nothing.
+size_t
+add_content_type(const EventRow &event, kafka::Header *headers, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (headers[i].name == kContentType)
+            return count;
+    if (event.payload != nullptr)
+        headers[count++] = {kContentType, "application/json", false};
+    else if (event.payload_bytes != nullptr)
+        headers[count++] = {kContentType, "application/octet-stream", false};
+    return count;
+}
+
 void
-set_headers(const EventRow &event, kafka::Record *record)
+set_headers(const EventRow &event, HeadersFormat format, kafka::Record *record)
 {
     const size_t callers = event.headers != nullptr && JB_ROOT_IS_OBJECT(event.headers)
                                ? JB_ROOT_COUNT(event.headers)
                                : 0;
+    const size_t own = kOwnHeaders + (has_cloudevents(format) ? kCloudEventsHeaders : 0);
     kafka::Header *headers =
-        static_cast<kafka::Header *>(palloc0((kOwnHeaders + callers) * sizeof(kafka::Header)));
+        static_cast<kafka::Header *>(palloc0((own + callers) * sizeof(kafka::Header)));
     size_t count = 0;
-    headers[count++] = {"id", uuid_text(event.id), false};
-    headers[count++] = {"event_type", utf8(view(event.event_type)), false};
-    headers[count++] = {"aggregate_type", utf8(view(event.aggregate_type)), false};
-    headers[count++] = {"created_at", iso_time(event.created_at), false};
-    if (event.has_schema_version)
-        headers[count++] = {"schema_version", int_text(event.schema_version), false};
+    if (format != kCloudEvents)
+        count += add_debezium_headers(event, headers);
+    if (has_cloudevents(format))
+        count += add_cloudevents_headers(event, headers + count);
     if (callers > 0)
-        count += add_caller_headers(event.headers, headers + count);
+        count += add_caller_headers(event.headers, format, headers + count);
+    if (has_cloudevents(format))
+        count = add_content_type(event, headers, count);
     record->headers = headers;
     record->header_count = count;
 }
@@ -165,7 +211,7 @@ set_value(const EventRow &event, kafka::Record *record)
     std::string_view value;
     record->tombstone = false;
     if (event.payload_bytes != nullptr)
-        value = view(event.payload_bytes);
+        value = text_view(event.payload_bytes);
     else if (event.payload != nullptr)
         value = utf8(jsonb_text(event.payload));
     else
@@ -188,14 +234,14 @@ const char *
 build_record(const EventRow &event, TimestampTz now, char *topic_buffer, kafka::Record *record)
 {
     *record = {};
-    const TopicName topic = topic_template().expand(
-        view(event.aggregate_type), view(event.event_type), topic_buffer, kTopicBuffer);
+    const Route *route = route_of(event);
+    const TopicName topic = topic_by(route, event, topic_buffer, kTopicBuffer);
     if (topic.error != nullptr)
         return topic.error;
     record->topic = {topic_buffer, topic.length};
     record->key = utf8(key_of(event));
     set_value(event, record);
-    set_headers(event, record);
+    set_headers(event, headers_by(route), record);
     record->timestamp_ms = record_time_ms(event.created_at, now);
     return nullptr;
 }

@@ -1,4 +1,4 @@
-#include "core/topic_template.h"
+#include "routes.h"
 
 #include "event_checks.h"
 #include "settings.h"
@@ -33,21 +33,55 @@ check_name(const char *what, const text *value)
                  errhint("Every event names its aggregate_type, aggregate_id and event_type.")));
 }
 
-void
-check_topic(const EventInput &event)
+// The routes as far as they are known: false when somebody has locked the table, or it cannot be
+// used. Then the relay judges, nobody waits here.
+bool
+routes_known()
 {
-    char buffer[kMaxTopicLength];
-    const TopicName topic = topic_template().expand(view(event.aggregate_type),
-                                                    view(event.event_type), buffer, sizeof(buffer));
-    if (topic.error == nullptr)
-        return;
+    if (routes_changed())
+        (void) load_routes();
+    return routes() != nullptr;
+}
+
+[[noreturn]] void
+refuse_topic(const EventInput &event, const RouteTable::Entry *entry, const char *problem)
+{
     const std::string_view type = clip(view(event.aggregate_type), 300);
+    std::string_view aggregate;
+    std::string_view by_event;
+    if (entry != nullptr)
+    {
+        aggregate = entry->aggregate_type;
+        by_event = entry->event_type;
+    }
     ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                     errmsg("aggregate_type \"%.*s\" does not make a Kafka topic name",
                            static_cast<int>(type.size()), type.data()),
-                    errdetail("With outbox.topic_template = \"%s\" the topic name %s.",
-                              settings.topic_template, topic.error),
+                    entry != nullptr
+                        ? errdetail("With the row (%.*s, %.*s) of outbox.routes the topic name %s.",
+                                    static_cast<int>(aggregate.size()), aggregate.data(),
+                                    static_cast<int>(by_event.size()), by_event.data(), problem)
+                        : errdetail("With outbox.topic_template = \"%s\" the topic name %s.",
+                                    settings.topic_template, problem),
                     errhint("%s", kTopicNameRule)));
+    pg_unreachable();
+}
+
+void
+check_topic(const EventInput &event)
+{
+    if (!routes_known())
+        return;
+    const std::string_view aggregate_type = view(event.aggregate_type);
+    const std::string_view event_type = view(event.event_type);
+    const RouteTable::Entry *entry =
+        routes()->empty() ? nullptr : routes()->find(aggregate_type, event_type);
+    const bool has_topic = entry != nullptr && entry->route.has_topic;
+    char buffer[kMaxTopicLength];
+    const TopicName topic = (has_topic ? entry->route.topic : topic_template())
+                                .expand(aggregate_type, event_type, buffer, sizeof(buffer));
+    if (topic.error != nullptr)
+        refuse_topic(event, has_topic ? entry : nullptr, topic.error);
 }
 
 void

@@ -1,6 +1,7 @@
 #include "settings.h"
 
 #include "core/bootstrap_servers.h"
+#include "core/cloudevents.h"
 #include "core/kafka_config.h"
 #include "core/kafka_properties.h"
 #include "core/topic_template.h"
@@ -43,6 +44,13 @@ check_topic_template(char **value, void **, GucSource)
 {
     const Verdict verdict = check_template(*value);
     return verdict.ok || refuse_value("outbox.topic_template", "The template", verdict);
+}
+
+bool
+check_cloudevents_source(char **value, void **, GucSource)
+{
+    const Verdict verdict = check_source(*value);
+    return verdict.ok || refuse_value("outbox.cloudevents_source", "The source", verdict);
 }
 
 void
@@ -101,6 +109,26 @@ define_kafka_settings()
                                "replaced.",
                                nullptr, &settings.topic_template, "outbox.event.{aggregate_type}",
                                PGC_SUSET, 0, check_topic_template, assign_topic_template, nullptr);
+}
+
+const config_enum_entry kHeadersFormatNames[] = {{"debezium", kDebezium, false},
+                                                 {"cloudevents", kCloudEvents, false},
+                                                 {"both", kBothHeaders, false},
+                                                 {nullptr, 0, false}};
+
+void
+define_headers_settings()
+{
+    DefineCustomEnumVariable(
+        "outbox.headers_format", "Which Kafka headers events get besides their own.",
+        "debezium: those of Debezium's outbox event router; cloudevents: CloudEvents 1.0, binary "
+        "content mode; both.",
+        &settings.headers_format, kDebezium, kHeadersFormatNames, PGC_SUSET, 0, nullptr, nullptr,
+        nullptr);
+    DefineCustomStringVariable(
+        "outbox.cloudevents_source", "The CloudEvents attribute source (header ce_source).",
+        "A URI-reference. Empty: / and the name of the database.", &settings.cloudevents_source, "",
+        PGC_SUSET, 0, check_cloudevents_source, nullptr, nullptr);
 }
 
 const config_enum_entry kOnFailureNames[] = {
@@ -196,6 +224,7 @@ void
 define_settings()
 {
     define_kafka_settings();
+    define_headers_settings();
     define_relay_settings();
     define_emit_settings();
     define_idempotency_settings();

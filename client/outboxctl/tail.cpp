@@ -23,7 +23,17 @@ constexpr auto kLookAgain = Milliseconds(2000); // for new topics and partitions
 constexpr const char *kDefaultTemplate = "outbox.event.{aggregate_type}";
 
 // Shown by themselves, or the same on every event of a topic.
-const std::set<std::string> kOwnHeaders = {"id", "event_type", "aggregate_type", "created_at"};
+const std::set<std::string> kOwnHeaders = {
+    "id",      "event_type", "aggregate_type",   "created_at", "ce_id",         "ce_type",
+    "ce_time", "ce_source",  "ce_aggregatetype", "ce_subject", "ce_specversion"};
+
+// As Debezium's outbox event router names it, or else as CloudEvents do.
+std::optional<std::string>
+header_of(const KafkaRecord &record, const char *name, const char *cloudevents_name)
+{
+    const std::optional<std::string> value = record.header(name);
+    return value ? value : record.header(cloudevents_name);
+}
 
 std::string
 local_time(long long milliseconds)
@@ -46,15 +56,16 @@ to_json(const KafkaRecord &record)
     for (const auto &[name, value] : record.headers)
         if (!headers.contains(name))
             headers[name] = value;
-    Json json = {{"topic", record.topic},
-                 {"partition", record.partition},
-                 {"offset", record.offset},
-                 {"timestamp", record.timestamp_ms ? Json(utc_time(*record.timestamp_ms)) : Json()},
-                 {"key", or_null(record.key)},
-                 {"id", or_null(record.header("id"))},
-                 {"aggregate_type", or_null(record.header("aggregate_type"))},
-                 {"event_type", or_null(record.header("event_type"))},
-                 {"headers", std::move(headers)}};
+    Json json = {
+        {"topic", record.topic},
+        {"partition", record.partition},
+        {"offset", record.offset},
+        {"timestamp", record.timestamp_ms ? Json(utc_time(*record.timestamp_ms)) : Json()},
+        {"key", or_null(record.key)},
+        {"id", or_null(header_of(record, "id", "ce_id"))},
+        {"aggregate_type", or_null(header_of(record, "aggregate_type", "ce_aggregatetype"))},
+        {"event_type", or_null(header_of(record, "event_type", "ce_type"))},
+        {"headers", std::move(headers)}};
     const bool text = record.value && is_utf8(*record.value);
     json["payload"] = text ? Json(*record.value) : Json();
     json["payload_base64"] = record.value && !text ? Json(to_base64(*record.value)) : Json();
@@ -67,13 +78,14 @@ print(const Output &output, const KafkaRecord &record)
     const std::string time = record.timestamp_ms ? local_time(*record.timestamp_ms) : "-";
     output.line(fmt::format(
         "{}  {}  key {}  {}", output.styled(time, Style::kFaint),
-        output.styled(printable(record.header("event_type").value_or("(no event_type)")),
-                      Style::kBold),
+        output.styled(
+            printable(header_of(record, "event_type", "ce_type").value_or("(no event_type)")),
+            Style::kBold),
         output.styled(record.key ? printable(*record.key) : "NULL", Style::kBold),
         output.styled(
             fmt::format("{} partition {} offset {}", record.topic, record.partition, record.offset),
             Style::kFaint)));
-    std::string headers = "  id=" + printable(record.header("id").value_or("(none)"));
+    std::string headers = "  id=" + printable(header_of(record, "id", "ce_id").value_or("(none)"));
     for (const auto &[name, value] : record.headers)
         if (kOwnHeaders.count(name) == 0)
             headers += "  " + printable(name + "=" + value);

@@ -218,7 +218,9 @@ GroupMember::convert(rd_kafka_message_t *message) const
             record.headers.push_back(std::move(header));
         }
     }
-    record.event_id = parse_uuid(record.header("id").value_or("")).value_or("");
+    for (const char *name : {"id", "ce_id"}) // Debezium's header, CloudEvents'
+        if (record.event_id.empty())
+            record.event_id = parse_uuid(record.header(name).value_or("")).value_or("");
     return record;
 }
 

@@ -151,7 +151,7 @@ Processor::step_first()
     {
         const Held &held = in_hand_.front();
         if (held.record.event_id.empty())
-            write_dead_letter("the record has no UUID in its header \"id\"", 0);
+            write_dead_letter("the record has no UUID in its header \"id\" or \"ce_id\"", 0);
         else if (database_ == nullptr)
             make_external_effect(held);
         else

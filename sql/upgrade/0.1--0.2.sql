@@ -6,6 +6,7 @@
 -- What changes in objects that 0.1 has.
 
 -- Objects that are new, in the order of SQL_PARTS in the Makefile.
+-- include routes
 
 -- Functions only, each "create or replace": what roles may be granted.
 -- include grants

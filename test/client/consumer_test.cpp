@@ -71,6 +71,26 @@ TEST(Consumer, HandlersSeeTheRecordAsItIsInItsOrder)
     }
 }
 
+TEST(Consumer, TheEventsIdMayComeAsACloudEventsAttribute)
+{
+    Scene scene;
+    scene.writer.send(scene.topic, "k", "{}", "", {{"ce_id", event_id(1)}}, 0);
+    scene.writer.send(scene.topic, "k", "{}", event_id(2), {{"ce_id", event_id(9)}}, 0);
+    scene.writer.send(scene.topic, "k", "{}", "no uuid", {{"ce_id", event_id(3)}}, 0);
+    scene.writer.flush();
+    std::vector<std::string> seen;
+    std::atomic<size_t> count{0};
+    RunningConsumer consumer(scene.options(),
+                             [&](PGconn *, const outbox::Record &record)
+                             {
+                                 seen.push_back(record.event_id);
+                                 ++count;
+                             });
+    ASSERT_TRUE(wait_until(kSoon, [&] { return count == 3; }));
+    consumer.finish();
+    EXPECT_EQ(seen, (std::vector<std::string>{event_id(1), event_id(2), event_id(3)}));
+}
+
 TEST(Consumer, ItGoesOnWhereTheGroupHasCommitted)
 {
     Scene scene;

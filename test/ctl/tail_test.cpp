@@ -53,6 +53,26 @@ TEST_F(Tail, JsonHasTheDocumentedMembers)
     EXPECT_EQ(records[1]["payload_base64"], "AP8=");
 }
 
+TEST_F(Tail, RecordsWithCloudEventsHeadersAloneAreUnderstood)
+{
+    db_.exec("insert into outbox.routes (headers_format) values ('cloudevents')");
+    const std::string id =
+        db_.value("select outbox.emit($1, 'k', 'order.paid', '{}', headers => '{\"tenant\": 7}')",
+                  database_.type());
+    const Words words = {"tail", "--topic", database_.topic(), "-b", "-n", "1"};
+    const Ran text = ctl(words);
+    EXPECT_NE(text.out.find("order.paid"), std::string::npos) << text.out;
+    EXPECT_NE(text.out.find("id=" + id + "  tenant=7  content-type=application/json\n"),
+              std::string::npos)
+        << text.out;
+    const Ran json = ctl({"tail", "--topic", database_.topic(), "-b", "-n", "1", "--json"});
+    ASSERT_EQ(json.status, 0) << json.err;
+    const Json record = lines(json.out).at(0);
+    EXPECT_EQ(record["id"], id);
+    EXPECT_EQ(record["event_type"], "order.paid");
+    EXPECT_EQ(record["aggregate_type"], database_.type());
+}
+
 TEST_F(Tail, ATopicOfTheTemplateThatComesIntoBeingIsShownFromItsFirstEvent)
 {
     // Topics of this test alone.

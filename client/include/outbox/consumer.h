@@ -37,7 +37,7 @@ struct OUTBOX_API Record
     std::optional<std::string> key;
     std::optional<std::string> value;
     std::vector<Header> headers; // in their order
-    std::string event_id;        // from the header "id", in lower case
+    std::string event_id;        // from the header "id" or else "ce_id", in lower case
 
     // The last header of that name; nothing when it is missing or null.
     std::optional<std::string> header(std::string_view name) const;
@@ -116,7 +116,7 @@ struct ConsumerOptions
 //
 // so a record that comes again, after a crash, a lost connection or a rebalance, finds its event
 // marked and is left out. Records of read-uncommitted transactions are not seen. A record without
-// a UUID in its header "id" goes to the dead letters at once.
+// a UUID in its header "id" or "ce_id" (CloudEvents) goes to the dead letters at once.
 //
 // Everything happens in the thread that calls run(). A record that is being retried holds up the
 // others of this member, not those of other members.

@@ -1,0 +1,44 @@
+// CloudEvents 1.0 in Kafka's binary content mode: which headers a record gets, and what they may
+// hold.
+// https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/bindings/kafka-protocol-binding.md
+#pragma once
+
+#include "verdict.h"
+
+#include <cstddef>
+#include <string_view>
+
+namespace outbox
+{
+
+// Which headers the relay sets beside the caller's.
+enum HeadersFormat : int
+{
+    kDebezium,    // those of Debezium's outbox event router
+    kCloudEvents, // CloudEvents attributes
+    kBothHeaders
+};
+
+// Whether the format has CloudEvents attributes.
+constexpr bool
+has_cloudevents(HeadersFormat format) noexcept
+{
+    return format != kDebezium;
+}
+
+constexpr std::string_view kContentType = "content-type";
+
+// Whether the relay sets this header itself where the format has CloudEvents attributes; the
+// caller's header of that name is left out then. content-type is not among them: what the bytes of
+// a payload are, only the caller knows.
+bool is_cloudevents_header(std::string_view name) noexcept;
+
+// Whether the text can be the attribute "source": a URI-reference of RFC 3986 that is not empty.
+// The empty text is fine too, and stands for default_source().
+Verdict check_source(std::string_view text) noexcept;
+
+// Writes "/" and the name, percent-encoded as one segment of a path (RFC 3986, section 3.3), into
+// `buffer`. Returns the length; 3 bytes for each of the name's, and one, are enough.
+std::size_t default_source(std::string_view name, char *buffer) noexcept;
+
+} // namespace outbox
