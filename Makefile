@@ -16,7 +16,7 @@ EXTENSION = extension/outbox
 EXTVERSION = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" extension/outbox.control)
 
 # The installation script, in the order in which its parts need each other.
-SQL_PARTS = schema events emit relay deliveries status consumers idempotency expiry ring grants
+SQL_PARTS = schema events emit relay deliveries status consumers idempotency expiry ring replay grants
 SQL_SCRIPT = extension/outbox--$(EXTVERSION).sql
 DATA_built = $(SQL_SCRIPT)
 
