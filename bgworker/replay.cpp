@@ -165,9 +165,11 @@ long
 Replay::step(const Chance &chance, TimestampTz now)
 {
     hear();
-    if (look_ || look_at_ <= now)
+    // None begins before it may go on.
+    const bool may_look = active_ || chance.may_send;
+    if (may_look && (look_ || look_at_ <= now))
         look(now);
-    const long look_ms = Max(1L, TimestampDifferenceMilliseconds(now, look_at_));
+    const long look_ms = may_look ? Max(1L, TimestampDifferenceMilliseconds(now, look_at_)) : -1;
     if (!active_)
         return look_ms;
     const long wait_ms = sooner(look_ms, advance(chance, now));
