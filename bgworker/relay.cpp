@@ -153,9 +153,11 @@ sooner(long a, long b)
 long
 replay_some(StepResult live, TimestampTz now)
 {
+    constexpr std::size_t kFew = 1000; // on their way, as always under load
     const Publisher &publisher = *relay.publisher;
-    const bool may_send = live == StepResult::idle && relay.state == RelayState::running &&
-                          !publisher.paused() && !publisher.backing_off();
+    const bool may_send = live == StepResult::idle && publisher.outstanding() < kFew &&
+                          relay.state == RelayState::running && !publisher.paused() &&
+                          !publisher.backing_off();
     return relay.replay->step({relay.setup, may_send, publisher.last_published_at()}, now);
 }
 
