@@ -195,6 +195,7 @@ Publisher::redeliver(TimestampTz now)
 StepResult
 Publisher::read_stream(std::uint64_t mark, bool look)
 {
+    const bool fresh = !window_open_;
     if (!window_open_ && look)
         open_window(mark);
     if (!window_open_)
@@ -207,11 +208,12 @@ Publisher::read_stream(std::uint64_t mark, bool look)
         return StepResult::full;
     if (keys_.next() != nullptr || keys_.need_scan())
         return StepResult::busy;
-    // What committed meanwhile has set the latch.
     progress_.close_window();
     window_open_ = false;
     oldest_waiting_ = 0;
-    return StepResult::idle;
+    // What commits from now on sets the latch. What committed while an older window was open, as in
+    // a pause, has set it before.
+    return fresh ? StepResult::idle : StepResult::busy;
 }
 
 // How many events may be handed over now.

@@ -98,6 +98,7 @@ public:
     // The part of the report that publishing knows; the state only when it is not the caller's.
     void fill_report(RelayReport *report) const noexcept;
     bool backing_off() const noexcept { return backoff_.failures() > 0; }
+    TimestampTz last_published_at() const noexcept { return last_published_at_; } // 0: never
 
     void delivered(std::uint64_t tag) noexcept override;
     void failed(std::uint64_t tag, const kafka::Failure &failure) noexcept override;

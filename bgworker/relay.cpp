@@ -40,6 +40,8 @@ constexpr int kMoreSummariesMs = 100; // each takes a twentieth of that
 void
 leave(int, Datum)
 {
+    if (relay.replay != nullptr)
+        relay.replay->drop_producer();
     if (relay.publisher != nullptr)
         relay.publisher->set_producer(nullptr);
     pg_atomic_write_u32(&relay.slot->relay_proc, 0);
@@ -132,22 +134,34 @@ stop_for_version(Installed installed, const char *version)
     exit_as(RelayExit::update_required);
 }
 
+
+int
+open_eventfd()
+{
+    const int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (fd < 0)
+        ereport(ERROR, (errcode_for_file_access(), errmsg("outbox relay: eventfd failed: %m")));
+    return fd;
+}
+
+// Each producer has a descriptor of its own: serving one would take the other's news away.
 void
 open_wait_set()
 {
-    relay.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (relay.wake_fd < 0)
-        ereport(ERROR, (errcode_for_file_access(), errmsg("outbox relay: eventfd failed: %m")));
-    relay.wait_set = create_wait_set(3);
+    relay.wake_fd = open_eventfd();
+    relay.replay_fd = open_eventfd();
+    relay.wait_set = create_wait_set(4);
     AddWaitEventToSet(relay.wait_set, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, nullptr);
     AddWaitEventToSet(relay.wait_set, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, nullptr, nullptr);
     AddWaitEventToSet(relay.wait_set, WL_SOCKET_READABLE, relay.wake_fd, nullptr, nullptr);
+    AddWaitEventToSet(relay.wait_set, WL_SOCKET_READABLE, relay.replay_fd, nullptr, nullptr);
+    call_cpp([] { relay.replay = new Replay(relay.replay_fd); });
 }
 
 void
 wait(long timeout_ms)
 {
-    WaitEvent events[3];
+    WaitEvent events[4];
     const int count =
         WaitEventSetWait(relay.wait_set, timeout_ms, events, lengthof(events), PG_WAIT_EXTENSION);
     relay.look = relay.look || count == 0;
@@ -168,13 +182,28 @@ sooner(long a, long b)
     return b < 0 ? a : Min(a, b);
 }
 
+// What was published before goes out again, when nothing new waits.
+long
+replay_some(StepResult live, TimestampTz now)
+{
+    constexpr std::size_t kFew = 1000; // on their way, as always under load
+    const Publisher &publisher = *relay.publisher;
+    const bool may_send = live == StepResult::idle && publisher.outstanding() < kFew &&
+                          relay.state == RelayState::running && !publisher.paused() &&
+                          !publisher.backing_off();
+    return relay.replay->step({relay.setup, may_send, publisher.last_published_at()}, now);
+}
+
 // One round: hear Kafka, hand over, save. Returns how long to wait for the next one at most.
 long
 run_round()
 {
     Publisher &publisher = *relay.publisher;
     if (pg_atomic_exchange_u32(&relay.slot->deliveries_changed, 0) != 0)
+    {
         publisher.reload_deliveries();
+        relay.replay->look_soon();
+    }
     (void) publisher.serve();
     const TimestampTz now = GetCurrentTimestamp();
     long wait_ms = publisher.recover(now);
@@ -209,6 +238,7 @@ run_round()
     if (!publisher.save_if_due(now, false, &save_ms))
         exit_as(RelayExit::restart);
     show();
+    wait_ms = sooner(wait_ms, replay_some(step, GetCurrentTimestamp()));
     const long turn_ms = TimestampDifferenceMilliseconds(now, relay.turn_ring_at);
     return sooner(sooner(sooner(wait_ms, save_ms), turn_ms),
                   sooner(publisher.serve_within_ms(), kPollMs));
@@ -285,13 +315,16 @@ drain()
     for (;;)
     {
         (void) relay.publisher->serve();
+        relay.replay->hear();
         const long left = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), deadline);
-        if (relay.publisher->outstanding() == 0 || left <= 0 || relay.publisher->backing_off())
+        const bool waits = relay.publisher->outstanding() > 0 || relay.replay->is_waiting();
+        if (!waits || left <= 0 || relay.publisher->backing_off())
             break;
         wait(Min(left, 100L));
     }
     long unused;
     (void) relay.publisher->save_if_due(GetCurrentTimestamp(), true, &unused);
+    relay.replay->save_now(GetCurrentTimestamp());
 }
 
 void

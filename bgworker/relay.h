@@ -3,6 +3,7 @@
 
 #include "kafka_setup.h"
 #include "publisher.h"
+#include "replay.h"
 
 #include "../extension/shared_state.h"
 
@@ -13,8 +14,10 @@ struct Relay
 {
     DatabaseSlot *slot;
     Publisher *publisher;
-    KafkaSetup *setup; // of the producer
+    Replay *replay;
+    KafkaSetup *setup; // of the producers
     int wake_fd;
+    int replay_fd;
     WaitEventSet *wait_set;
     RelayState state;
     char config_error[512];

@@ -3,6 +3,7 @@
 #include "ring.h"
 
 #include "maintenance.h"
+#include "replay_store.h"
 #include "short_transaction.h"
 #include "spi_call.h"
 
@@ -69,7 +70,8 @@ lock_tables()
     return OidIsValid(get_extension_oid("outbox", true)) &&
            lock_if_free("relay_position", AccessShareLock) &&
            lock_if_free("deliveries", RowExclusiveLock) &&
-           lock_if_free("ticks", RowExclusiveLock) && lock_if_free("ring", RowExclusiveLock);
+           lock_if_free("ticks", RowExclusiveLock) && lock_if_free("ring", RowExclusiveLock) &&
+           lock_replay_tables() != OpenResult::locked;
 }
 
 Oid
@@ -124,8 +126,11 @@ judge(EventTables *tables, const Look &look, int slot, Judgement *judgement)
     {
         const SetAside aside = events_set_aside(slot);
         judgement->verdict = aside.settled > 0 ? Verdict::failed_first : Verdict::due;
+        const char *replay = replay_that_needs(slot);
         if (aside.unsettled > 0)
             hold(judgement, INT64_FORMAT " refused or waiting events", aside.unsettled);
+        else if (replay != nullptr)
+            hold(judgement, "events of replay %s", replay);
     }
 }
 

@@ -29,6 +29,9 @@ as $$
     ('operator', 'execute on function outbox.pause(text)'),
     ('operator', 'execute on function outbox.resume()'),
     ('operator', 'execute on function outbox.drain(interval)'),
+    ('operator', 'execute on function outbox.replay(text, text, text, timestamptz, timestamptz, int, int, boolean, text)'),
+    ('operator', 'execute on function outbox.cancel_replay(uuid)'),
+    ('operator', 'select on table outbox.replays'),
     ('operator', 'select on table outbox.dead_letters'),
     ('operator', 'select on table outbox.pauses'),
     ('operator', 'select, insert, update, delete on table outbox.routes'),
@@ -38,6 +41,7 @@ as $$
     ('monitor', 'select (id, aggregate_type, aggregate_id, event_type, partition_key, schema_version, created_at, seq, status, attempts, next_attempt_at, published_at, last_error) on table outbox.event_status'),
     ('monitor', 'select (event_id, aggregate_type, aggregate_id, event_type, topic, partition_key, attempts, last_error, failed_at, waiting_behind, created_at, seq) on table outbox.dead_letters'),
     ('monitor', 'select (aggregate_type, event_type, topic, on_failure, headers_format) on table outbox.routes'),
+    ('monitor', 'select (replay_id, state, total, published, refused, missing, percent, remaining, last_error, aggregate_type, event_type, aggregate_id, since, until, max_count, rate_per_second, topic, matching, requested_by, requested_at, started_at, ended_at, cancelled_by) on table outbox.replays'),
     ('monitor', 'execute on function outbox.relay_state()'),
     ('monitor', 'execute on function outbox.system_identifier()'),
     ('monitor', 'execute on function outbox.visible_in(bigint, pg_snapshot)')
@@ -114,6 +118,6 @@ comment on function outbox.grant_emitter(regrole) is
 comment on function outbox.grant_consumer(regrole) is
   'Lets a role mark events as processed, record offsets, and use idempotency keys.';
 comment on function outbox.grant_operator(regrole) is
-  'Lets a role retry and discard failed events and see them with their payloads, pause and resume the relay, drain, and change routes.';
+  'Lets a role retry and discard failed events and see them with their payloads, replay published ones, pause and resume the relay, drain, and change routes.';
 comment on function outbox.grant_monitor(regrole) is
-  'Lets a role see the state of the relay, of its maintenance and of each event, and the routes; no payloads and no headers.';
+  'Lets a role see the state of the relay, of its maintenance, of replays and of each event, and the routes; no payloads and no headers.';

@@ -1,0 +1,28 @@
+// What outbox.replay() asks of the code that knows Kafka's rules.
+
+#include "core/topic_template.h"
+
+#include "pg.h"
+
+extern "C"
+{
+    OUTBOX_FUNCTION(outbox_check_topic_name);
+
+    Datum outbox_check_topic_name(PG_FUNCTION_ARGS)
+    {
+        const text *name = PG_GETARG_TEXT_PP(0);
+        const std::string_view topic(VARDATA_ANY(name),
+                                     static_cast<size_t>(VARSIZE_ANY_EXHDR(name)));
+        const char *problem = outbox::check_topic_name(topic);
+        if (problem != nullptr)
+        {
+            const std::string_view shown = outbox::clip(topic, 300);
+            ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                            errmsg("\"%.*s\" is no Kafka topic name",
+                                   static_cast<int>(shown.size()), shown.data()),
+                            errdetail("The topic name %s.", problem),
+                            errhint("%s", outbox::kTopicNameRule)));
+        }
+        PG_RETURN_VOID();
+    }
+}

@@ -1,0 +1,235 @@
+-- Replays: events that were published, and are still kept, go to Kafka once more.
+
+-- Not part of a dump: a restored database continues no replay.
+create table outbox.replay_requests (
+  id uuid not null,
+  state text collate "C" not null,
+  aggregate_type text,
+  event_type text,
+  aggregate_id text,
+  since timestamptz,
+  until timestamptz,
+  max_count int not null,
+  rate_per_second int not null,
+  topic text,
+  matching bigint,
+  total int not null,
+  published int not null default 0,
+  refused int not null default 0,
+  missing int not null default 0,
+  last_error text,
+  requested_by name not null default session_user,
+  requested_at timestamptz not null default pg_catalog.clock_timestamp(),
+  started_at timestamptz,
+  ended_at timestamptz,
+  cancelled_by name,
+  system_identifier bigint not null default outbox.system_identifier(),
+  database_oid oid not null,
+  constraint replay_requests_pkey primary key (id),
+  constraint replay_requests_state_check
+    check (state in ('DRY_RUN', 'QUEUED', 'RUNNING', 'DONE', 'CANCELLED', 'FAILED'))
+) with (fillfactor = 50);
+create index replay_requests_active on outbox.replay_requests (requested_at, id) where state in ('QUEUED', 'RUNNING');
+
+comment on table outbox.replay_requests is
+  'Replays and dry runs that were asked for; the last thousand that have ended stay. Written by outbox.replay(), outbox.cancel_replay() and the relay; see the view outbox.replays.';
+comment on column outbox.replay_requests.id is 'Id of the replay, sent as the header replay_id.';
+comment on column outbox.replay_requests.state is 'DRY_RUN: only counted. QUEUED: waits for those before it. RUNNING. DONE. CANCELLED: by an operator. FAILED: given up, see last_error.';
+comment on column outbox.replay_requests.aggregate_type is 'Only events of this aggregate type; null: of all.';
+comment on column outbox.replay_requests.event_type is 'Only events of this type; null: of all.';
+comment on column outbox.replay_requests.aggregate_id is 'Only events of this aggregate; null: of all.';
+comment on column outbox.replay_requests.since is 'Only events created then or later; null: from the first.';
+comment on column outbox.replay_requests.until is 'Only events created before; null: to the last.';
+comment on column outbox.replay_requests.max_count is 'At most so many events, the oldest.';
+comment on column outbox.replay_requests.rate_per_second is 'At most so many events a second.';
+comment on column outbox.replay_requests.topic is 'Topic for all of them; null: each goes where outbox.topic_template says.';
+comment on column outbox.replay_requests.matching is 'How many events matched; null when they were more than max_count, and were not counted as it was no dry run.';
+comment on column outbox.replay_requests.total is 'How many events are, or would be, replayed.';
+comment on column outbox.replay_requests.published is 'Of these, so many have been acknowledged by Kafka.';
+comment on column outbox.replay_requests.refused is 'So many were refused by Kafka and left out.';
+comment on column outbox.replay_requests.missing is 'So many were not there any more.';
+comment on column outbox.replay_requests.last_error is 'What Kafka refused last and why, what is in the way, or why the replay failed.';
+comment on column outbox.replay_requests.requested_by is 'Who asked for it.';
+comment on column outbox.replay_requests.requested_at is 'When.';
+comment on column outbox.replay_requests.started_at is 'When the relay began.';
+comment on column outbox.replay_requests.ended_at is 'When it was over.';
+comment on column outbox.replay_requests.cancelled_by is 'Who cancelled it.';
+comment on column outbox.replay_requests.system_identifier is 'Cluster in which it was asked for.';
+comment on column outbox.replay_requests.database_oid is 'Database in which it was asked for: a copy of it continues no replay.';
+
+-- The list is made once, by the session that asks, so that the relay has nothing to search for.
+create table outbox.replay_events (
+  replay_id uuid not null,
+  chunk int not null,
+  held_slots smallint[] not null,
+  seqs bigint[] not null,
+  xids bigint[] not null,
+  slots smallint[] not null,
+  constraint replay_events_pkey primary key (replay_id, chunk)
+);
+comment on table outbox.replay_events is
+  'The events of replays that have not ended, a thousand a row. Their partitions of outbox.events are kept meanwhile.';
+comment on column outbox.replay_events.replay_id is 'Which replay.';
+comment on column outbox.replay_events.chunk is 'Number of the row, from 0; it goes when all of its events are through.';
+comment on column outbox.replay_events.held_slots is 'The partitions of outbox.events that its events are in.';
+comment on column outbox.replay_events.seqs is 'Emission numbers of the events, in order.';
+comment on column outbox.replay_events.xids is 'Their transaction ids; with seq they find the rows in outbox.events.';
+comment on column outbox.replay_events.slots is 'Their partitions of outbox.events.';
+
+create view outbox.replays as
+select
+  r.id as replay_id,
+  r.state,
+  r.total,
+  r.published,
+  r.refused,
+  r.missing,
+  case when r.state operator(pg_catalog.=) 'DRY_RUN' then null
+       when r.total operator(pg_catalog.=) 0 then 100.0
+       else pg_catalog.round(100.0 operator(pg_catalog.*) (r.published operator(pg_catalog.+) r.refused
+              operator(pg_catalog.+) r.missing) operator(pg_catalog./) r.total, 1) end as percent,
+  case when r.state operator(pg_catalog.=) any ('{DRY_RUN,QUEUED,RUNNING}') then
+    pg_catalog.make_interval(secs => (r.total operator(pg_catalog.-) r.published operator(pg_catalog.-) r.refused
+      operator(pg_catalog.-) r.missing)::double precision operator(pg_catalog./) r.rate_per_second) end as remaining,
+  r.last_error,
+  r.aggregate_type, r.event_type, r.aggregate_id, r.since, r.until, r.max_count, r.rate_per_second, r.topic,
+  r.matching,
+  r.requested_by, r.requested_at, r.started_at, r.ended_at, r.cancelled_by
+from outbox.replay_requests r;
+comment on view outbox.replays is
+  'Every replay and dry run: state, how many events are through and how long the others take at the rate asked for, what went wrong, who asked for what and when.';
+
+create function outbox.check_topic_name(topic text)
+returns void
+language c immutable strict parallel safe
+as 'MODULE_PATHNAME', 'outbox_check_topic_name';
+comment on function outbox.check_topic_name(text) is
+  'Raises invalid_parameter_value for a text that Kafka takes for no topic name.';
+
+-- Without settings of its own, so that it becomes a part of the query that asks it; everything is qualified.
+create function outbox.replayable_events(
+  aggregate_type text, event_type text, aggregate_id text, since timestamptz, until timestamptz)
+returns table (seq bigint, xid bigint, slot smallint)
+language sql stable parallel unsafe
+as $$
+  select e.seq, e.xid, e.slot
+  from outbox.events e left join outbox.current_position p on true
+  where ($1 is null or e.aggregate_type operator(pg_catalog.=) $1)
+    and ($2 is null or e.event_type operator(pg_catalog.=) $2)
+    and ($3 is null or e.aggregate_id operator(pg_catalog.=) $3)
+    and ($4 is null or e.created_at operator(pg_catalog.>=) $4)
+    and ($5 is null or e.created_at operator(pg_catalog.<) $5)
+    and case when e.xid operator(pg_catalog.<=) 0 then e.xid operator(pg_catalog.=) 0
+             else outbox.visible_in(e.xid, p.from_snapshot)
+                  or (e.seq operator(pg_catalog.<=) p.last_seq and outbox.visible_in(e.xid, p.to_snapshot)) end
+    and not exists (select from outbox.deliveries d where d.seq operator(pg_catalog.=) e.seq)
+$$;
+comment on function outbox.replayable_events(text, text, text, timestamptz, timestamptz) is
+  'For outbox.replay(): the published events that match; null stands for all. Neither refused nor discarded ones, nor those that wait.';
+
+create function outbox.replay(
+  aggregate_type text default null,
+  event_type text default null,
+  aggregate_id text default null,
+  since timestamptz default null,
+  until timestamptz default null,
+  max_count int default 1000,
+  rate_per_second int default 100,
+  dry_run boolean default true,
+  topic text default null,
+  out replay_id uuid)
+language plpgsql volatile parallel unsafe security definer
+set search_path = pg_catalog, pg_temp
+set jit = off
+as $$
+declare
+  database constant oid := (select d.oid from pg_database d where d.datname = current_database());
+  matched bigint;
+begin
+  if replay.dry_run is null then
+    raise exception using errcode = 'null_value_not_allowed', message = 'dry_run must not be null',
+      hint = 'true counts the events, false replays them.';
+  elsif replay.max_count is null or replay.max_count not between 1 and 1000000 then
+    raise exception using errcode = 'invalid_parameter_value', message = 'max_count must be 1 to 1000000',
+      hint = 'What is left out can be replayed after that, with since.';
+  elsif replay.rate_per_second is null or replay.rate_per_second not between 1 and 10000 then
+    raise exception using errcode = 'invalid_parameter_value', message = 'rate_per_second must be 1 to 10000';
+  elsif replay.since >= replay.until then
+    raise exception using errcode = 'invalid_parameter_value', message = 'since must be before until',
+      detail = format('since is %s, until is %s.', replay.since, replay.until);
+  end if;
+  perform outbox.check_topic_name(replay.topic);
+  replay_id := outbox.uuid_v7();
+  if replay.dry_run then
+    select count(*) into matched
+      from outbox.replayable_events(replay.aggregate_type, replay.event_type, replay.aggregate_id, replay.since, replay.until);
+  else
+    -- One asks after the other, which the relay does not notice.
+    lock table outbox.replay_requests in share update exclusive mode;
+    if (select count(*) from outbox.replay_requests r where r.state in ('QUEUED', 'RUNNING')) >= 16 then
+      raise exception using errcode = 'configuration_limit_exceeded', message = '16 replays wait or run already',
+        hint = 'Wait for one to end, or cancel one with outbox.cancel_replay(); see outbox.replays.';
+    end if;
+    -- Whoever reads outbox.events keeps the relay from emptying a partition up to the end of the transaction,
+    -- and from then on the rows made here do.
+    with chosen as (
+      select o.seq, o.xid, o.slot, row_number() over (order by o.seq, o.xid) - 1 as n
+      from (select t.seq, t.xid, t.slot
+            from outbox.replayable_events(replay.aggregate_type, replay.event_type, replay.aggregate_id, replay.since, replay.until) t
+            order by t.seq, t.xid limit replay.max_count + 1) o),
+    listed as (
+      insert into outbox.replay_events (replay_id, chunk, held_slots, seqs, xids, slots)
+      select replay.replay_id, c.n / 1000, array_agg(distinct c.slot), array_agg(c.seq order by c.n),
+        array_agg(c.xid order by c.n), array_agg(c.slot order by c.n)
+      from chosen c where c.n < replay.max_count group by c.n / 1000)
+    select count(*) into matched from chosen;
+  end if;
+  insert into outbox.replay_requests (id, state, aggregate_type, event_type, aggregate_id, since, until, max_count,
+      rate_per_second, topic, matching, total, ended_at, database_oid)
+    values (replay.replay_id, case when replay.dry_run then 'DRY_RUN' when matched = 0 then 'DONE' else 'QUEUED' end,
+      replay.aggregate_type, replay.event_type, replay.aggregate_id, replay.since, replay.until, replay.max_count,
+      replay.rate_per_second, replay.topic, case when replay.dry_run or matched <= replay.max_count then matched end,
+      least(matched, replay.max_count), case when replay.dry_run or matched = 0 then clock_timestamp() end, database);
+  delete from outbox.replay_requests r where r.id in (
+    select o.id from outbox.replay_requests o where o.state not in ('QUEUED', 'RUNNING')
+    order by o.requested_at desc offset 1000);
+  if replay.dry_run then
+    raise notice using message = format('%s of %s matching events would be replayed', least(matched, replay.max_count), matched),
+      hint = 'Say dry_run => false to replay them.';
+  else
+    perform outbox.notify_relay();
+  end if;
+end
+$$;
+comment on function outbox.replay(text, text, text, timestamptz, timestamptz, int, int, boolean, text) is
+  'Publishes events again that were published and are still kept: those that match (null: all), the oldest first, at most max_count, at most rate_per_second, with their ids and the header replay_id. With dry_run, the default, it only counts them. Returns the id of a row of outbox.replays; the relay begins when the transaction has committed.';
+
+create function outbox.cancel_replay(replay_id uuid)
+returns boolean
+language plpgsql volatile parallel unsafe security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  current_state text;
+begin
+  if cancel_replay.replay_id is null then
+    raise exception using errcode = 'null_value_not_allowed', message = 'replay_id must not be null',
+      hint = 'The view outbox.replays shows the ids.';
+  end if;
+  select r.state into current_state from outbox.replay_requests r where r.id = cancel_replay.replay_id for update;
+  if not found then
+    raise exception using errcode = 'undefined_object',
+      message = format('there is no replay with id %s', cancel_replay.replay_id),
+      hint = 'The view outbox.replays shows the ids.';
+  elsif current_state not in ('QUEUED', 'RUNNING') then
+    return false;
+  end if;
+  update outbox.replay_requests r set state = 'CANCELLED', ended_at = clock_timestamp(), cancelled_by = session_user
+    where r.id = cancel_replay.replay_id;
+  delete from outbox.replay_events e where e.replay_id = cancel_replay.replay_id;
+  perform outbox.notify_relay();
+  return true;
+end
+$$;
+comment on function outbox.cancel_replay(uuid) is
+  'Ends a replay that waits or runs, when the transaction commits; what is on its way to Kafka by then may still arrive. False when it had ended before.';
