@@ -15,6 +15,7 @@ struct Relay
     DatabaseSlot *slot;
     Publisher *publisher;
     Replay *replay;
+    Stats *stats;
     KafkaSetup *setup; // of the producers
     int wake_fd;
     int replay_fd;

@@ -36,12 +36,21 @@ as $$
     ('operator', 'select on table outbox.pauses'),
     ('operator', 'select, insert, update, delete on table outbox.routes'),
     ('operator', 'execute on function outbox.route_of(text, text)'),
+    ('operator', 'execute on function outbox.stats_reset()'),
     ('monitor', 'select on table outbox.relay_status'),
     ('monitor', 'select on table outbox.maintenance_status'),
     ('monitor', 'select (id, aggregate_type, aggregate_id, event_type, partition_key, schema_version, created_at, seq, status, attempts, next_attempt_at, published_at, last_error) on table outbox.event_status'),
     ('monitor', 'select (event_id, aggregate_type, aggregate_id, event_type, topic, partition_key, attempts, last_error, failed_at, waiting_behind, created_at, seq) on table outbox.dead_letters'),
     ('monitor', 'select (aggregate_type, event_type, topic, on_failure, headers_format) on table outbox.routes'),
     ('monitor', 'select (replay_id, state, total, published, refused, missing, percent, remaining, last_error, aggregate_type, event_type, aggregate_id, since, until, max_count, rate_per_second, topic, matching, requested_by, requested_at, started_at, ended_at, cancelled_by) on table outbox.replays'),
+    ('monitor', 'select on table outbox.stats'),
+    ('monitor', 'select on table outbox.stats_total'),
+    ('monitor', 'select on table outbox.stats_histogram'),
+    ('monitor', 'select on table outbox.backpressure'),
+    ('monitor', 'execute on function outbox.topic_stats()'),
+    ('monitor', 'execute on function outbox.database_stats()'),
+    ('monitor', 'execute on function outbox.latency_histograms()'),
+    ('monitor', 'execute on function outbox.backlog_state()'),
     ('monitor', 'execute on function outbox.relay_state()'),
     ('monitor', 'execute on function outbox.system_identifier()'),
     ('monitor', 'execute on function outbox.visible_in(bigint, pg_snapshot)')
@@ -118,6 +127,6 @@ comment on function outbox.grant_emitter(regrole) is
 comment on function outbox.grant_consumer(regrole) is
   'Lets a role mark events as processed, record offsets, and use idempotency keys.';
 comment on function outbox.grant_operator(regrole) is
-  'Lets a role retry and discard failed events and see them with their payloads, replay published ones, pause and resume the relay, drain, and change routes.';
+  'Lets a role retry and discard failed events and see them with their payloads, replay published ones, pause and resume the relay, drain, change routes, and reset the statistics.';
 comment on function outbox.grant_monitor(regrole) is
-  'Lets a role see the state of the relay, of its maintenance, of replays and of each event, and the routes; no payloads and no headers.';
+  'Lets a role see the state of the relay, of its maintenance, of replays and of each event, the routes and the statistics; no payloads and no headers.';

@@ -7,6 +7,7 @@
 
 -- Objects that are new, in the order of SQL_PARTS in the Makefile.
 -- include routes
+-- include stats
 -- include replay
 
 -- Functions only, each "create or replace": what roles may be granted.
