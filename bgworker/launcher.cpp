@@ -88,6 +88,7 @@ watch_database(Oid database)
         *watch = {};
         watch->database = database;
         watch->wanted = true;
+        (void) hash_search(without_extension, &database, HASH_REMOVE, nullptr);
     }
     return watch;
 }
