@@ -391,7 +391,8 @@ take_turn()
             sleep_ms = Min(sleep_ms, kBusyTurnMs);
             continue;
         }
-        if (pg_atomic_exchange_u32(&slot.look_again, 0) != 0)
+        // Of a relay that runs it is not known yet whether it has seen what was asked for.
+        if (!is_running(watch) && pg_atomic_exchange_u32(&slot.look_again, 0) != 0)
         {
             watch.wanted = true;
             watch.start_after = 0;
