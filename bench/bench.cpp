@@ -17,6 +17,7 @@
 
 #include "compare_debezium.h"
 #include "document.h"
+#include "measure/retention_cost.h"
 #include "peers/bare_producer.h"
 #include "peers/debezium.h"
 #include "peers/polling_relay.h"
@@ -271,6 +272,24 @@ add_document(CLI::App &app, Options &options)
     return command;
 }
 
+// "bench retention": servers of its own, as it sets them otherwise.
+CLI::App *
+add_retention(CLI::App &app, RetentionOptions &options)
+{
+    CLI::App *command =
+        app.add_subcommand("retention", "what the turns of the ring cost, and a month of them");
+    command->add_option("--rate", options.rate, "events a second")
+        ->check(CLI::Range(1000, 100000))
+        ->capture_default_str();
+    command->add_option("--seconds", options.seconds, "length of each of four rounds")
+        ->check(CLI::Range(1, 3600))
+        ->capture_default_str();
+    command->add_option("--days", options.days, "to simulate")
+        ->check(CLI::Range(2, 3650))
+        ->capture_default_str();
+    return command;
+}
+
 int
 run(int argc, char **argv)
 {
@@ -284,11 +303,15 @@ run(int argc, char **argv)
     const CLI::App *document = add_document(app, options);
     const CLI::App *compare =
         app.add_subcommand("compare-debezium", "compares the relay's records with Debezium's");
+    RetentionOptions retention_options;
+    const CLI::App *retention = add_retention(app, retention_options);
     CLI11_PARSE(app, argc, argv);
     if (bare_producer->parsed())
         run_bare_producer(bare.bootstrap, bare.topic, bare.events);
     else if (polling_relay->parsed())
         run_polling_relay(polling);
+    else if (retention->parsed())
+        run_retention(retention_options);
     else if (compare->parsed())
         return compare_with_debezium() ? 0 : 1;
     else if (document->parsed())

@@ -5,6 +5,8 @@
 
 #include "../extension/shared_state.h"
 
+#include <csignal>
+
 extern "C"
 {
 #include "access/htup_details.h"
@@ -30,8 +32,10 @@ constexpr int kMaxStarting = 4;
 struct Watch
 {
     Oid database; // InvalidOid: not watched
+    char name[NAMEDATALEN];
     bool wanted;
-    bool seen; // in pg_database, this turn
+    bool lacks_worker; // all of max_worker_processes were in use
+    bool seen;         // in pg_database, this turn
     BackgroundWorkerHandle *handle;
     int failures;
     TimestampTz started_at;
@@ -40,7 +44,8 @@ struct Watch
 
 Watch watches[kMaxDatabases];
 HTAB *without_extension; // databases that were looked at and have no extension
-bool told_about_full_slots;
+bool no_place;           // a database found all slots taken, this turn
+bool told_about_no_place;
 bool told_about_no_worker;
 
 DatabaseSlot &
@@ -72,10 +77,7 @@ watch_database(Oid database)
     DatabaseSlot *slot = take_slot(database);
     if (slot == nullptr)
     {
-        if (!told_about_full_slots)
-            ereport(WARNING,
-                    (errmsg("outbox: more than %d databases, some get no relay", kMaxDatabases)));
-        told_about_full_slots = true;
+        no_place = true;
         return nullptr;
     }
     Watch *watch = &watches[slot - shared_state()->slots];
@@ -86,12 +88,33 @@ watch_database(Oid database)
         *watch = {};
         watch->database = database;
         watch->wanted = true;
+        (void) hash_search(without_extension, &database, HASH_REMOVE, nullptr);
     }
     return watch;
 }
 
-// Brings the watches in line with pg_database. Templates are left alone: a session in template1
-// would be in the way of every CREATE DATABASE.
+// Templates are left alone: a session in template1 would be in the way of every CREATE DATABASE. So
+// are databases that nobody may connect to, and those that a DROP DATABASE left behind half done.
+bool
+may_have_relay(Form_pg_database database)
+{
+#ifdef DATCONNLIMIT_INVALID_DB
+    if (database->datconnlimit == DATCONNLIMIT_INVALID_DB)
+        return false;
+#endif
+    return database->datallowconn && !database->datistemplate;
+}
+
+// CREATE EXTENSION took it, in a database that gets no relay.
+void
+free_unwatched_slot(Oid database)
+{
+    DatabaseSlot *slot = find_slot(database);
+    if (slot != nullptr && watches[slot - shared_state()->slots].database != database)
+        free_slot(slot);
+}
+
+// Brings the watches in line with pg_database.
 void
 look_at_databases()
 {
@@ -99,21 +122,27 @@ look_at_databases()
     Relation relation = table_open(DatabaseRelationId, AccessShareLock);
     TableScanDesc scan = table_beginscan_catalog(relation, 0, nullptr);
     HeapTuple row;
+    no_place = false;
     for (Watch &watch : watches)
         watch.seen = false;
     while ((row = heap_getnext(scan, ForwardScanDirection)) != nullptr)
     {
         Form_pg_database database = reinterpret_cast<Form_pg_database>(GETSTRUCT(row));
-        if (!database->datallowconn || database->datistemplate)
+        if (!may_have_relay(database))
+        {
+            free_unwatched_slot(database->oid);
             continue;
+        }
         DatabaseSlot *slot = find_slot(database->oid);
         const bool known_without =
             hash_search(without_extension, &database->oid, HASH_FIND, nullptr) != nullptr;
         if (slot == nullptr && known_without)
             continue;
         Watch *watch = watch_database(database->oid);
-        if (watch != nullptr)
-            watch->seen = true;
+        if (watch == nullptr)
+            continue;
+        watch->seen = true;
+        strlcpy(watch->name, NameStr(database->datname), sizeof(watch->name));
     }
     table_endscan(scan);
     table_close(relation, AccessShareLock);
@@ -191,6 +220,19 @@ look_at_worker(Watch &watch)
     pfree(watch.handle);
     watch.handle = nullptr;
     note_exit(watch);
+    // Its worker is for whoever waits for one.
+    for (Watch &other : watches)
+        if (other.lacks_worker)
+            other.start_after = 0;
+}
+
+// The database became a template, or nobody may connect to it any more.
+void
+end_relay(DatabaseSlot &slot)
+{
+    const uint32 pid = pg_atomic_read_u32(&slot.relay_pid);
+    if (pid != 0)
+        (void) kill(static_cast<pid_t>(pid), SIGTERM); // gone already: just as well
 }
 
 // A database that was looked at in vain needs no slot; CREATE EXTENSION takes a new one.
@@ -216,6 +258,31 @@ is_held(DatabaseSlot &slot)
     return false;
 }
 
+// For outbox.relay_status; the log has it once until all have one.
+void
+note_no_worker(Watch &watch)
+{
+    DatabaseSlot &slot = slot_of(watch);
+    SpinLockAcquire(&slot.mutex);
+    if (!watch.lacks_worker)
+        slot.report.last_error_at = watch.started_at;
+    slot.report.state = RelayState::absent;
+    snprintf(slot.report.last_error, sizeof(slot.report.last_error),
+             "no background worker is free: all %d of max_worker_processes are in use",
+             max_worker_processes);
+    SpinLockRelease(&slot.mutex);
+    watch.lacks_worker = true;
+    if (!told_about_no_worker)
+        ereport(WARNING,
+                (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+                 errmsg("outbox: no background worker is free for database \"%s\"", watch.name),
+                 errdetail("All %d of max_worker_processes are in use; its events wait.",
+                           max_worker_processes),
+                 errhint("Raise max_worker_processes and restart PostgreSQL: outbox needs one for "
+                         "each database that has the extension, and two more.")));
+    told_about_no_worker = true;
+}
+
 void
 start_relay(Watch &watch)
 {
@@ -236,17 +303,47 @@ start_relay(Watch &watch)
     if (RegisterDynamicBackgroundWorker(&worker, &watch.handle))
     {
         report_state(slot, RelayState::starting);
-        told_about_no_worker = false;
+        watch.lacks_worker = false;
         return;
     }
     watch.handle = nullptr;
     watch.start_after = TimestampTzPlusMilliseconds(watch.started_at, kFirstPauseMs * 5);
-    if (!told_about_no_worker)
-        ereport(WARNING,
-                (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-                 errmsg("outbox: no background worker is free for database %u", watch.database),
-                 errhint("Raise max_worker_processes; events wait until then.")));
-    told_about_no_worker = true;
+    note_no_worker(watch);
+}
+
+// Whether the database may yet turn out to have no extension.
+bool
+is_undecided(Watch &watch)
+{
+    if (!OidIsValid(watch.database) || watch.lacks_worker)
+        return false;
+    const RelayState state = reported_state(slot_of(watch));
+    return !watch.wanted || state == RelayState::starting ||
+           (state == RelayState::absent && watch.failures == 0);
+}
+
+// Once each until the trouble is over. Databases that are still being looked at may give their
+// places back.
+void
+tell_of_limits()
+{
+    bool lacks_worker = false;
+    bool looking = false;
+    for (Watch &watch : watches)
+    {
+        lacks_worker = lacks_worker || watch.lacks_worker;
+        looking = looking || is_undecided(watch);
+    }
+    told_about_no_worker = told_about_no_worker && lacks_worker;
+    told_about_no_place = told_about_no_place && no_place;
+    if (!no_place || looking || told_about_no_place)
+        return;
+    ereport(WARNING, (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+                      errmsg("outbox: all %d places for databases are in use, others get no relay",
+                             most_databases()),
+                      errhint("Drop the extension where it is not needed, or move databases to "
+                              "another server.")));
+    told_about_no_place = true;
 }
 
 int
@@ -289,9 +386,17 @@ take_turn()
         if (!watch.seen && !is_running(watch))
         {
             forget(watch);
+            sleep_ms = no_place ? Min(sleep_ms, kBusyTurnMs) : sleep_ms;
             continue;
         }
-        if (pg_atomic_exchange_u32(&slot.look_again, 0) != 0)
+        if (!watch.seen)
+        {
+            end_relay(slot);
+            sleep_ms = Min(sleep_ms, kBusyTurnMs);
+            continue;
+        }
+        // Of a relay that runs it is not known yet whether it has seen what was asked for.
+        if (!is_running(watch) && pg_atomic_exchange_u32(&slot.look_again, 0) != 0)
         {
             watch.wanted = true;
             watch.start_after = 0;
@@ -304,6 +409,7 @@ take_turn()
         if (!watch.wanted)
         {
             retire_if_idle(watch);
+            sleep_ms = no_place ? Min(sleep_ms, kBusyTurnMs) : sleep_ms;
             continue;
         }
         if (is_running(watch))
@@ -317,6 +423,7 @@ take_turn()
         else
             sleep_ms = Min(sleep_ms, Max(wait, kBusyTurnMs));
     }
+    tell_of_limits();
     return sleep_ms;
 }
 

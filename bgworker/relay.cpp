@@ -118,16 +118,6 @@ level_of(const char *problem)
     return strcmp(before.last_error, problem) == 0 ? DEBUG1 : WARNING;
 }
 
-[[noreturn]] void
-stop_for_a_person(const char *problem)
-{
-    ereport(level_of(problem),
-            (errcode(ERRCODE_DATA_CORRUPTED), errmsg("outbox relay stopped: %s", problem),
-             errhint("Nothing is published until this is put right, see docs/operations.md.")));
-    show_stopped(RelayState::stopped, problem);
-    exit_as(RelayExit::stopped);
-}
-
 // Tables of another version may mean something else. What asks for a relay at once is the last
 // statement of every upgrade script.
 [[noreturn]] void
@@ -351,6 +341,12 @@ void
 prepare_session()
 {
     SetConfigOption("search_path", "pg_catalog", PGC_SUSET, PGC_S_OVERRIDE);
+    // Who may only create triggers on our tables could have one called with the relay's rights;
+    // with this, triggers run that an owner has marked for it, see refuse_foreign_owners().
+    SetConfigOption("session_replication_role", "replica", PGC_SUSET, PGC_S_OVERRIDE);
+    SetConfigOption("row_security", "off", PGC_SUSET, PGC_S_OVERRIDE);
+    // A database's owner can set it with ALTER DATABASE.
+    SetConfigOption("role", "none", PGC_SUSET, PGC_S_OVERRIDE);
     // A position that is lost in a crash only means that events are published again.
     SetConfigOption("synchronous_commit", "off", PGC_SUSET, PGC_S_OVERRIDE);
     SetConfigOption("lock_timeout", "1s", PGC_SUSET, PGC_S_OVERRIDE);
@@ -421,9 +417,23 @@ attach(Datum slot_number)
     before_shmem_exit(leave, 0);
     pg_atomic_write_u32(&relay.slot->relay_pid, static_cast<uint32>(MyProcPid));
     pg_atomic_write_u32(&relay.slot->relay_proc, static_cast<uint32>(my_proc_number()) + 1);
+    // See vacate() in extension/utility_hook.cpp.
+    pg_memory_barrier();
+    if (pg_atomic_read_u32(&relay.slot->held_by) != 0)
+        exit_as(RelayExit::told_to);
 }
 
 } // namespace
+
+void
+stop_for_a_person(const char *problem)
+{
+    ereport(level_of(problem),
+            (errcode(ERRCODE_DATA_CORRUPTED), errmsg("outbox relay stopped: %s", problem),
+             errhint("Nothing is published until this is put right, see docs/operations.md.")));
+    show_stopped(RelayState::stopped, problem);
+    exit_as(RelayExit::stopped);
+}
 
 } // namespace outbox
 

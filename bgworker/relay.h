@@ -47,4 +47,8 @@ void reconnect_kafka();
 // does not leaves the relay as it is, and is told in relay_status and the log.
 void reload_settings();
 
+// Ends the process: nothing is published until a person has put right what `problem` says. Told
+// once; the launcher looks again every minute.
+[[noreturn]] void stop_for_a_person(const char *problem);
+
 } // namespace outbox

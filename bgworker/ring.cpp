@@ -367,7 +367,11 @@ turn_ring(DatabaseSlot *shared, TimestampTz now)
 {
     static Look look;
     if (settings.retention_s == 0)
+    {
+        look = {};
+        write_reasons(look); // nothing is held back that is not wanted
         return kLongestPauseMs;
+    }
     if (!look_around(now, &look))
         return kRetryMs;
     int pause = look.more_ticks ? kShortestPauseMs : usual_pause();

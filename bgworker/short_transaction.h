@@ -1,6 +1,8 @@
 // The relay's transactions: short, with a snapshot, never open while it waits for anything.
 #pragma once
 
+#include "owners.h"
+
 #include "../extension/pg.h"
 
 namespace outbox
@@ -11,6 +13,7 @@ begin_transaction()
 {
     StartTransactionCommand();
     PushActiveSnapshot(GetTransactionSnapshot());
+    refuse_foreign_owners();
 }
 
 inline void

@@ -6,6 +6,8 @@
 #include "core/kafka_properties.h"
 #include "core/topic_template.h"
 
+#include "shared_state.h"
+
 #include "pg.h"
 
 namespace outbox
@@ -179,7 +181,7 @@ define_retention_settings()
         nullptr, nullptr);
 }
 
-// Only tests switch this off, to see that they notice.
+// Only tests set these: to see that they notice, and to reach the limit.
 void
 define_developer_settings()
 {
@@ -188,6 +190,12 @@ define_developer_settings()
                              "synchronous standbys.",
                              nullptr, &settings.guard_durability, true, PGC_SUSET,
                              GUC_NOT_IN_SAMPLE | GUC_NO_SHOW_ALL, nullptr, nullptr, nullptr);
+    settings.max_databases = kMaxDatabases;
+    if (process_shared_preload_libraries_in_progress)
+        DefineCustomIntVariable(
+            "outbox.max_databases", "How many databases of the server can have a relay.", nullptr,
+            &settings.max_databases, kMaxDatabases, 1, kMaxDatabases, PGC_POSTMASTER,
+            GUC_NOT_IN_SAMPLE | GUC_NO_SHOW_ALL, nullptr, nullptr, nullptr);
 }
 
 void

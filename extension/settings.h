@@ -36,6 +36,7 @@ struct Settings
     int retention_s;           // of published events; 0: for ever
     bool serialize_keys;
     bool guard_durability;
+    int max_databases; // at most kMaxDatabases
 };
 
 OUTBOX_FOR_RELAY extern Settings settings;

@@ -1,6 +1,7 @@
 #include "shared_state.h"
 
 #include "stats_memory.h"
+#include "settings.h"
 
 namespace outbox
 {
@@ -119,6 +120,32 @@ reserve_shared_state()
     shmem_startup_hook = startup_shared_memory;
 }
 
+int
+most_databases()
+{
+    return Min(settings.max_databases, kMaxDatabases);
+}
+
+namespace
+{
+
+DatabaseSlot *
+free_slot_or_null()
+{
+    for (int i = 0; i < most_databases(); i++)
+        if (pg_atomic_read_u32(&state->slots[i].database) == InvalidOid)
+            return &state->slots[i];
+    return nullptr;
+}
+
+} // namespace
+
+bool
+all_slots_taken()
+{
+    return state != nullptr && free_slot_or_null() == nullptr;
+}
+
 DatabaseSlot *
 find_slot(Oid database)
 {
@@ -141,7 +168,7 @@ take_slot(Oid database)
     slot = find_slot(database);
     if (slot == nullptr)
     {
-        slot = find_slot(InvalidOid);
+        slot = free_slot_or_null();
         if (slot != nullptr)
         {
             pg_atomic_write_u32(&slot->relay_proc, 0);

@@ -121,6 +121,12 @@ void reserve_shared_state();
 // The slot of a database, or null. Takes no lock, raises no error.
 OUTBOX_FOR_RELAY DatabaseSlot *find_slot(Oid database);
 
+// How many slots are used: all of them, unless a test wants fewer.
+int most_databases();
+
+// Whether every slot has its database.
+bool all_slots_taken();
+
 // The slot of a database, taken now if it had none; null when all are in use.
 DatabaseSlot *take_slot(Oid database);
 

@@ -45,12 +45,43 @@ add_text(Row *row, const char *value)
     row->values[row->used++] = CStringGetTextDatum(value);
 }
 
+bool
+is_template_database()
+{
+    HeapTuple row = SearchSysCache1(DATABASEOID, ObjectIdGetDatum(MyDatabaseId));
+    if (!HeapTupleIsValid(row))
+        return false;
+    const bool is_template = reinterpret_cast<Form_pg_database>(GETSTRUCT(row))->datistemplate;
+    ReleaseSysCache(row);
+    return is_template;
+}
+
+// Why this database has no place for a relay, as far as one can tell.
+void
+explain_absence(RelayReport *report)
+{
+    if (shared_state() == nullptr)
+        return;
+    if (RecoveryInProgress())
+        snprintf(report->last_error, sizeof(report->last_error),
+                 "this server is a standby: the primary publishes until this one is promoted");
+    else if (is_template_database())
+        snprintf(report->last_error, sizeof(report->last_error),
+                 "this database is a template, and templates have no relay");
+    else if (all_slots_taken())
+        snprintf(report->last_error, sizeof(report->last_error),
+                 "all %d places for databases are in use", most_databases());
+}
+
 RelayReport
 read_report(DatabaseSlot *slot)
 {
     RelayReport report = {};
     if (slot == nullptr)
+    {
+        explain_absence(&report);
         return report;
+    }
     SpinLockAcquire(&slot->mutex);
     report = slot->report;
     SpinLockRelease(&slot->mutex);
@@ -173,11 +204,18 @@ extern "C"
                     (errmsg("outbox is not preloaded: events are kept and nothing is published"),
                      errhint("Add outbox to shared_preload_libraries and restart "
                              "PostgreSQL.")));
-        else if (outbox::take_slot(MyDatabaseId) == nullptr)
-            ereport(WARNING, (errmsg("no relay for this database: all %d places are in use",
-                                     outbox::kMaxDatabases)));
         else
+        {
+            if (outbox::take_slot(MyDatabaseId) == nullptr)
+                ereport(WARNING,
+                        (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+                         errmsg("no relay for this database yet: all %d places for databases are "
+                                "in use",
+                                outbox::most_databases()),
+                         errhint("Events are kept until another database gives its place back: "
+                                 "drop the extension where it is not needed.")));
             outbox::request_relay_at_commit();
+        }
         PG_RETURN_VOID();
     }
 }

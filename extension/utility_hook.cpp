@@ -70,31 +70,41 @@ slot_to_vacate(Node *command)
     return find_slot(database);
 }
 
-// The slot that this session holds for itself until its transaction ends.
-DatabaseSlot *held = nullptr;
+// Of this session's transaction.
+bool holds_slots = false;
+bool changed_databases = false;
 
 // Stops the relay of the slot's database, and keeps the launcher from starting another one until
 // the transaction has ended: only then is the database visibly gone. The launcher ends the hold of
-// a backend that died.
+// a backend that died. A relay that is just starting either finds the hold, or is found here.
 void
 vacate(DatabaseSlot *slot)
 {
     pg_atomic_write_u32(&slot->held_by, static_cast<uint32>(MyProcPid));
-    held = slot;
+    holds_slots = true;
+    pg_memory_barrier();
     const uint32 pid = pg_atomic_read_u32(&slot->relay_pid);
     if (pid != 0)
         (void) kill(static_cast<pid_t>(pid), SIGTERM); // gone already: just as well
 }
 
+// A prepared transaction that renames a database keeps everybody out by itself.
 void
 release_at_end(XactEvent event, void *)
 {
-    if (held == nullptr || (event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT))
+    if (event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT && event != XACT_EVENT_PREPARE)
         return;
-    pg_atomic_write_u32(&held->held_by, 0);
-    pg_atomic_write_u32(&held->look_again, 1);
-    held = nullptr;
-    wake_launcher();
+    if (holds_slots)
+        for (DatabaseSlot &slot : shared_state()->slots)
+            if (pg_atomic_read_u32(&slot.held_by) == static_cast<uint32>(MyProcPid))
+            {
+                pg_atomic_write_u32(&slot.held_by, 0);
+                pg_atomic_write_u32(&slot.look_again, 1);
+            }
+    if (holds_slots || changed_databases)
+        wake_launcher();
+    holds_slots = false;
+    changed_databases = false;
 }
 
 void
@@ -106,9 +116,10 @@ on_utility(PlannedStmt *statement, const char *query,
     const bool commit_prepared =
         IsA(command, TransactionStmt) &&
         castNode(TransactionStmt, command)->kind == TRANS_STMT_COMMIT_PREPARED;
-    const bool creates_database = IsA(command, CreatedbStmt);
     DatabaseSlot *slot = slot_to_vacate(command);
 
+    if (IsA(command, CreatedbStmt) || IsA(command, AlterDatabaseStmt))
+        changed_databases = true;
     if (slot != nullptr)
         vacate(slot);
     (previous_hook != nullptr ? previous_hook : standard_ProcessUtility)(
@@ -121,8 +132,6 @@ on_utility(PlannedStmt *statement, const char *query,
         if (mine != nullptr)
             wake_relay(mine);
     }
-    if (creates_database)
-        wake_launcher();
 }
 
 } // namespace

@@ -180,6 +180,9 @@ TEST(Failover, NoRelayRunsOnAStandbyAndAPromotedOneGoesOnFromThePosition)
                            }));
     ASSERT_TRUE(pair.standby_has_all());
     EXPECT_EQ(relays(pair.standby), 0) << "on a standby";
+    EXPECT_EQ(
+        Db(pair.standby, pair.database.name()).value("select last_error from outbox.relay_status"),
+        "this server is a standby: the primary publishes until this one is promoted");
 
     pair.primary.kill9();
     const auto killed = Clock::now();
