@@ -17,6 +17,7 @@
 
 #include "compare_debezium.h"
 #include "document.h"
+#include "measure/monitoring_cost.h"
 #include "peers/bare_producer.h"
 #include "peers/debezium.h"
 #include "peers/polling_relay.h"
@@ -281,6 +282,7 @@ run(int argc, char **argv)
     PollingOptions polling;
     const CLI::App *polling_relay = add_polling_relay(app, polling);
     const CLI::App *document = add_document(app, options);
+    add_monitoring_cost(app);
     const CLI::App *compare =
         app.add_subcommand("compare-debezium", "compares the relay's records with Debezium's");
     CLI11_PARSE(app, argc, argv);

@@ -34,6 +34,7 @@ as $$
     ('monitor', 'select on table outbox.maintenance_status'),
     ('monitor', 'select (id, aggregate_type, aggregate_id, event_type, partition_key, schema_version, created_at, seq, status, attempts, next_attempt_at, published_at, last_error) on table outbox.event_status'),
     ('monitor', 'select (event_id, aggregate_type, aggregate_id, event_type, topic, partition_key, attempts, last_error, failed_at, waiting_behind, created_at, seq) on table outbox.dead_letters'),
+    ('monitor', 'select (seq, event_id, topic, partition_key, state, blocking, attempts, next_attempt_at, last_error, failed_at, settled_by, settled_at, reason) on table outbox.deliveries'),
     ('monitor', 'execute on function outbox.relay_state()'),
     ('monitor', 'execute on function outbox.system_identifier()'),
     ('monitor', 'execute on function outbox.visible_in(bigint, pg_snapshot)')
