@@ -354,6 +354,8 @@ outbox_launcher_main(Datum)
     pg_atomic_write_u32(&shared_state()->launcher_proc, static_cast<uint32>(my_proc_number()) + 1);
     pgstat_report_appname("outbox launcher");
 
+    const uint32 wait_event = named_wait_event("OutboxLauncherMain");
+    pgstat_report_activity(STATE_IDLE, "keeping relays alive");
     while (!ShutdownRequestPending)
     {
         ResetLatch(MyLatch);
@@ -365,7 +367,7 @@ outbox_launcher_main(Datum)
         }
         const long sleep_ms = take_turn();
         (void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, sleep_ms,
-                         PG_WAIT_EXTENSION);
+                         wait_event);
     }
     proc_exit(0);
 }

@@ -10,6 +10,7 @@
 #include "event_reader.h"
 #include "position_store.h"
 #include "redelivery.h"
+#include "stats.h"
 
 #include "../extension/shared_state.h"
 
@@ -35,9 +36,10 @@ class Publisher final : public kafka::EventSink
 {
 public:
     // Throws std::bad_alloc.
-    Publisher(std::size_t max_events, std::size_t max_bytes);
+    Publisher(std::size_t max_events, std::size_t max_bytes, Stats &stats);
 
-    void start(const StoredPosition &stored); // throws std::bad_alloc
+    // Goes on from the position; `slot` knows of the backlog. Throws std::bad_alloc.
+    void start(const StoredPosition &stored, DatabaseSlot *slot);
     void configure(const FailurePolicy &policy) noexcept;
 
     // Takes over the producer; null ends publishing.
@@ -80,8 +82,20 @@ public:
     // Events published by this process.
     std::int64_t published() const noexcept;
 
+    // The committed events that are not published are those emitted since the server started, less
+    // this; events that were set aside, or are there from before, included. They are counted anew
+    // with each window; when one is gone back to, its acknowledgements are added instead, as not
+    // all windows behind it are known. Rows of transactions that rolled back count until they are
+    // met.
+    std::uint64_t backlog_base() const noexcept;
+    // Whether that includes what was there before the server started.
+    bool backlog_counted() const noexcept { return backlog_counted_; }
+    bool backlog_known() const noexcept { return backlog_known_; }
+
     // Nothing read is unpublished, and nothing is in flight.
     bool caught_up() const noexcept;
+    // The same, and no refused or waiting event is on its way either.
+    bool idle() const noexcept;
     std::size_t outstanding() const noexcept { return producer_ ? producer_->outstanding() : 0; }
 
     // How long the caller may wait before serve() must be called, in ms; -1: until wake_fd is set.
@@ -91,6 +105,7 @@ public:
     void fill_report(RelayReport *report) const noexcept;
     bool backing_off() const noexcept { return backoff_.failures() > 0; }
 
+    void batch(std::size_t records) noexcept override;
     void delivered(std::uint64_t tag) noexcept override;
     void failed(std::uint64_t tag, const kafka::Failure &failure) noexcept override;
     void trouble(const kafka::Failure &failure) noexcept override;
@@ -114,6 +129,7 @@ private:
     bool window_is_durable();
     bool hand_over_some();
     int group_limit();
+    void note_oldest_waiting();
     HandOver no_room() noexcept;
     HandOver hand_over(const EventKey *key, TimestampTz now);
     bool is_done(const EventRow &event, const EventKey *key);
@@ -145,9 +161,20 @@ private:
     bool window_open_ = false;
     bool crowded_ = false;           // there was no room, and there is not ample room yet
     std::uint64_t emitted_mark_ = 0; // the shared count when it was opened
-    bool ask_standbys_ = false;      // how far they must be for it is not known yet
+    bool went_back_ = false;         // to a window that was opened before
+    std::uint64_t base_then_ = 0;
+    std::uint64_t prefix_then_ = 0;
+    bool own_window_ = false;    // one was opened by this process
+    bool backlog_known_ = false; // not while a window is being looked through
+    bool backlog_counted_ = false;
+    bool ask_standbys_ = false; // how far they must be for it is not known yet
     XLogRecPtr on_standbys_ = InvalidXLogRecPtr;
     TimestampTz oldest_waiting_ = 0;
+
+    Stats &stats_;
+    TimestampTz sending_at_ = 0; // the clock, as of some events ago
+    TimestampTz heard_at_ = 0;   // the clock when the batch under way came back
+    std::size_t batch_ = 0;      // its records; 0: it is counted
 
     Redelivery redelivery_;
     TimestampTz quiet_since_ = 0; // when nothing was due for the last time

@@ -28,16 +28,29 @@ is_purge(const kafka::Failure &failure)
 } // namespace
 
 void
+Publisher::batch(std::size_t records) noexcept
+{
+    batch_ = records;
+    heard_at_ = GetCurrentTimestamp();
+}
+
+void
 Publisher::delivered(std::uint64_t tag) noexcept
 {
+    Acknowledged event;
+    bool known = true;
     if ((tag & kRedeliveryTag) != 0)
     {
-        redelivery_.delivered(tag);
+        known = redelivery_.delivered(tag, &event);
         redelivered_++;
     }
-    else if (!progress_.acknowledge(tag))
+    else if (!progress_.acknowledge(tag, true, &event))
         return; // of the time before a rewind
-    last_published_at_ = GetCurrentTimestamp();
+    if (known)
+        stats_.published(event, heard_at_);
+    if (known && batch_ > 0)
+        stats_.batch(event.memo.topic, std::exchange(batch_, 0));
+    last_published_at_ = heard_at_;
     if (backing_off() && !halted_)
         note_success();
 }
@@ -48,6 +61,7 @@ void
 Publisher::failed(std::uint64_t tag, const kafka::Failure &failure) noexcept
 {
     Progress::InFlight flight;
+    batch_ = 0;
     if ((tag & kRedeliveryTag) != 0)
         redelivery_.failed(tag, failure);
     else if (progress_.find(tag, flight))
@@ -135,7 +149,8 @@ Publisher::tell_log()
     if (failure_untold_)
         ereport(
             WARNING,
-            (errmsg("outbox relay cannot publish: %s: %s", last_failure_.name, last_failure_.text),
+            (errcode(ERRCODE_CONNECTION_EXCEPTION),
+             errmsg("outbox relay cannot publish: %s: %s", last_failure_.name, last_failure_.text),
              errdetail("Events wait in the database; the relay tries again by itself."),
              last_failure_.hint[0] != '\0' ? errhint("%s", last_failure_.hint) : 0));
     if (recovery_untold_)

@@ -16,6 +16,14 @@ Publisher::published() const noexcept
     return static_cast<std::int64_t>(progress_.published_prefix() + redelivered_);
 }
 
+std::uint64_t
+Publisher::backlog_base() const noexcept
+{
+    if (went_back_)
+        return base_then_ + (progress_.acknowledged_prefix() - prefix_then_);
+    return emitted_mark_ - keys_.remaining() - progress_.behind_prefix();
+}
+
 long
 Publisher::redeliver_within_ms(TimestampTz now) const noexcept
 {
@@ -78,11 +86,15 @@ Publisher::save_if_due(TimestampTz now, bool at_once, long *wait_ms)
     return true;
 }
 
+bool
+Publisher::idle() const noexcept
+{
+    return caught_up() && outstanding() == 0 && redelivery_.in_flight() == 0;
+}
+
 void
 Publisher::fill_report(RelayReport *report) const noexcept
 {
-    report->window_remaining = static_cast<int64>(keys_.remaining() + progress_.behind_prefix());
-    report->emitted_mark = emitted_mark_;
     report->oldest_event_at = progress_.behind_prefix() > 0 ? progress_.oldest_created_at()
                               : window_open_                ? oldest_waiting_
                                                             : 0;

@@ -156,6 +156,12 @@ Publisher::give_up_stuck(TimestampTz now)
 void
 Publisher::rewind()
 {
+    if (progress_.behind_prefix() > 0)
+        oldest_waiting_ = progress_.oldest_created_at();
+    base_then_ = backlog_base();
+    prefix_then_ = progress_.acknowledged_prefix();
+    went_back_ = true;
+    progress_.visit_in_flight([&](const Memo &memo) { stats_.retried(memo.topic); });
     call_cpp(
         [&]
         {

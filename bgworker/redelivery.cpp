@@ -66,7 +66,7 @@ next_attempt_after(int attempts, const FailurePolicy &policy)
     return TimestampTzPlusMilliseconds(GetCurrentTimestamp(), wait);
 }
 
-Redelivery::Redelivery()
+Redelivery::Redelivery(Stats &stats) : stats_(stats)
 {
     sent_.reserve(kMaxInFlight);
     delivered_.reserve(kMaxInFlight);
@@ -144,16 +144,18 @@ Redelivery::has_work() const noexcept
 }
 
 // Events in flight have tags in the order of sending; finished ones leave from the front.
-void
-Redelivery::delivered(std::uint64_t tag) noexcept
+bool
+Redelivery::delivered(std::uint64_t tag, Acknowledged *event) noexcept
 {
     const std::uint64_t index = tag - first_tag_;
     if (index >= sent_.size() || sent_[index].done)
-        return;
+        return false;
     sent_[index].done = true;
+    *event = sent_[index].event;
     delivered_.push_back(sent_[index].row.seq); // reserved: never more than are in flight
     if (!sent_[index].row.waiting)
         attempting_ = false;
+    return true;
 }
 
 void
@@ -236,6 +238,8 @@ Redelivery::refuse(const EventRow &event, int slot, bool from_stream, int attemp
     kafka::Record record;
     if (build_record(event, GetCurrentTimestamp(), topic, &record) != nullptr)
         record.topic = "?";
+    const std::uint16_t counted_as = stats_.topic(record.topic);
+    stats_.refused(counted_as);
     // A topic that is refused as a whole is retried for ever: its events are not at fault.
     const bool whole_topic = failure.cls == kafka::FailureClass::topic;
     const Lane lane =
@@ -253,6 +257,8 @@ Redelivery::refuse(const EventRow &event, int slot, bool from_stream, int attemp
     const bool given_up =
         park_refused(parked, failure, blocking, next_attempt_after(attempts_before + 1, policy),
                      whole_topic ? 0 : policy.max_attempts);
+    if (given_up)
+        stats_.failed(counted_as);
     if (given_up || (whole_topic && attempts_before == 0))
         tell_refusal(parked, failure, given_up, blocking);
     if (blocking)
@@ -309,7 +315,8 @@ Redelivery::send(const DeliveryRow &row, EventTables *tables, kafka::Producer *p
     char topic[kTopicBuffer];
     kafka::Record record;
     kafka::Failure why;
-    const char *problem = build_record(event, GetCurrentTimestamp(), topic, &record);
+    const TimestampTz now = GetCurrentTimestamp();
+    const char *problem = build_record(event, now, topic, &record);
     if (problem != nullptr)
         kafka::describe_config(why, "Correct outbox.topic_template.", "the topic name %s", problem);
     record.tag = first_tag_ + sent_.size();
@@ -322,7 +329,11 @@ Redelivery::send(const DeliveryRow &row, EventTables *tables, kafka::Producer *p
                            why.cls == kafka::FailureClass::topic;
     if (result == kafka::ProduceResult::failed && !own_fault)
         return false;
-    sent_.push_back({row, false}); // reserved
+    const std::uint16_t counted_as = stats_.topic(problem != nullptr ? "?" : record.topic);
+    const Memo memo = {now, static_cast<std::uint32_t>(size_of(record)), counted_as};
+    sent_.push_back({row, false, {event.created_at, memo}}); // reserved
+    if (!row.waiting && problem == nullptr)
+        stats_.retried(counted_as);
     if (result == kafka::ProduceResult::failed)
     {
         sent_.back().done = true;

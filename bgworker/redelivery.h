@@ -7,6 +7,7 @@
 #include "event_reader.h"
 
 #include "delivery_store.h"
+#include "stats.h"
 
 #include <vector>
 
@@ -29,7 +30,7 @@ struct FailurePolicy
 class Redelivery
 {
 public:
-    Redelivery(); // throws std::bad_alloc
+    explicit Redelivery(Stats &stats); // throws std::bad_alloc
 
     // Reads the table, at first and after an operator or the relay changed it.
     void load();
@@ -74,8 +75,9 @@ public:
     // Sets an event of the stream aside that must_wait() in this lane.
     void park(const EventRow &event, int slot, std::string_view topic, Lane lane);
 
-    // Hear of events in flight; no transaction.
-    void delivered(std::uint64_t tag) noexcept;
+    // Hear of events in flight; no transaction. Returns false for one that is not in flight, and
+    // tells of the others in *event.
+    bool delivered(std::uint64_t tag, Acknowledged *event) noexcept;
     void failed(std::uint64_t tag, const kafka::Failure &failure) noexcept;
 
     // Whether an event has a row that nothing waits for: an operator has settled it, or its key
@@ -104,6 +106,7 @@ private:
     {
         DeliveryRow row;
         bool done;
+        Acknowledged event;
     };
 
     void note_culprit(const DeliveryRow &row, const kafka::Failure &failure) noexcept;
@@ -117,6 +120,7 @@ private:
                       const FailurePolicy &policy);
     bool has_room() const noexcept { return sent_.size() + delivered_.size() < limit_; }
 
+    Stats &stats_;
     Lanes lanes_;
     std::vector<Sent> sent_; // in flight; tags count from first_tag_
     std::uint64_t first_tag_ = kRedeliveryTag;

@@ -5,6 +5,8 @@
 
 #include "relay.h"
 
+#include "activity.h"
+#include "alerts.h"
 #include "expiry.h"
 #include "guard.h"
 #include "short_transaction.h"
@@ -73,6 +75,19 @@ show()
     SpinLockAcquire(&relay.slot->mutex);
     relay.slot->report = report;
     SpinLockRelease(&relay.slot->mutex);
+    show_activity(report.state, relay.publisher->caught_up());
+    tell_alerts(relay.slot, report);
+}
+
+// Where backends look before they emit: one read for each event.
+void
+show_backlog()
+{
+    if (!relay.publisher->backlog_known())
+        return;
+    pg_atomic_write_u64(&relay.slot->backlog_base, relay.publisher->backlog_base());
+    if (relay.publisher->backlog_counted())
+        pg_atomic_write_u32(&relay.slot->backlog_counted, 1);
 }
 
 void
@@ -116,8 +131,8 @@ void
 wait(long timeout_ms)
 {
     WaitEvent events[3];
-    const int count =
-        WaitEventSetWait(relay.wait_set, timeout_ms, events, lengthof(events), PG_WAIT_EXTENSION);
+    const int count = WaitEventSetWait(relay.wait_set, timeout_ms, events, lengthof(events),
+                                       activity_wait_event());
     relay.look = relay.look || count == 0;
     for (int i = 0; i < count; i++)
     {
@@ -173,6 +188,9 @@ run_round()
         exit_as(RelayExit::no_extension);
     }
     wait_ms = sooner(wait_ms, publisher.redeliver_within_ms(now));
+    // Before those who wait for the position hear of it.
+    relay.stats->flush(publisher.idle());
+    show_backlog();
     long save_ms;
     if (!publisher.save_if_due(now, false, &save_ms))
         exit_as(RelayExit::restart);
@@ -251,7 +269,9 @@ drain()
         wait(Min(left, 100L));
     }
     long unused;
+    relay.stats->flush(true);
     (void) relay.publisher->save_if_due(GetCurrentTimestamp(), true, &unused);
+    show_backlog();
 }
 
 void
@@ -300,17 +320,20 @@ load()
         [&]
         {
             relay.setup = new KafkaSetup;
-            relay.publisher =
-                new Publisher(static_cast<std::size_t>(settings.max_in_flight),
-                              static_cast<std::size_t>(settings.max_in_flight_kb) * 1024);
-            relay.publisher->start(stored);
+            relay.stats = new Stats;
+            relay.publisher = new Publisher(
+                static_cast<std::size_t>(settings.max_in_flight),
+                static_cast<std::size_t>(settings.max_in_flight_kb) * 1024, *relay.stats);
+            relay.publisher->start(stored, relay.slot);
         });
+    relay.stats->attach(MyDatabaseId);
 }
 
 void
 attach(Datum slot_number)
 {
-    if (shared_state() == nullptr || shared_state()->layout != kSharedLayout)
+    if (shared_state() == nullptr || shared_state()->layout != kSharedLayout ||
+        stats_memory()->layout != kStatsLayout)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("the preloaded outbox library does not fit the relay's"),
                         errhint("Restart PostgreSQL after an update of the outbox package.")));

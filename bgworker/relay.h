@@ -13,6 +13,7 @@ struct Relay
 {
     DatabaseSlot *slot;
     Publisher *publisher;
+    Stats *stats;
     KafkaSetup *setup; // of the producer
     int wake_fd;
     WaitEventSet *wait_set;

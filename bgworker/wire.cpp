@@ -201,12 +201,19 @@ build_record(const EventRow &event, TimestampTz now, char *topic_buffer, kafka::
 }
 
 size_t
+size_of(const kafka::Record &record)
+{
+    size_t bytes = record.key.size() + record.value_size;
+    for (size_t i = 0; i < record.header_count; i++)
+        bytes += record.headers[i].name.size() + record.headers[i].value.size();
+    return bytes;
+}
+
+size_t
 size_in_flight(const kafka::Record &record)
 {
-    size_t bytes = kRecordOverhead + record.key.size() + record.value_size;
-    for (size_t i = 0; i < record.header_count; i++)
-        bytes += record.headers[i].name.size() + record.headers[i].value.size() + 32;
-    return bytes;
+    constexpr size_t kHeaderOverhead = 32;
+    return kRecordOverhead + size_of(record) + kHeaderOverhead * record.header_count;
 }
 
 } // namespace outbox

@@ -16,6 +16,9 @@ constexpr int kTopicBuffer = 256;
 const char *build_record(const EventRow &event, TimestampTz now, char *topic_buffer,
                          kafka::Record *record);
 
+// Bytes of a record's key, value and headers, as they are before compression.
+size_t size_of(const kafka::Record &record);
+
 // What a record takes in memory while it is in flight, roughly.
 size_t size_in_flight(const kafka::Record &record);
 

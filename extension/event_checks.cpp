@@ -1,5 +1,6 @@
 #include "core/topic_template.h"
 
+#include "backlog.h"
 #include "event_checks.h"
 #include "settings.h"
 
@@ -150,6 +151,7 @@ check_size(const EventInput &event, int64 header_bytes)
 void
 check_event(const EventInput &event)
 {
+    check_backlog();
     check_name("aggregate_type", event.aggregate_type);
     check_name("aggregate_id", event.aggregate_id);
     check_name("event_type", event.event_type);

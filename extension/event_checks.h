@@ -20,8 +20,8 @@ struct EventInput
 };
 
 // Raises an error that names the value and says what to do:
-// null_value_not_allowed, invalid_parameter_value (empty names, both payloads, headers, topic) or
-// program_limit_exceeded (size).
+// null_value_not_allowed, invalid_parameter_value (empty names, both payloads, headers, topic),
+// program_limit_exceeded (size) or configuration_limit_exceeded (see check_backlog()).
 void check_event(const EventInput &event);
 
 } // namespace outbox

@@ -151,6 +151,18 @@ insert_index_entry(Relation index, Datum *values, bool *nulls, ItemPointer place
 #endif
 }
 
+// The wait event of this name, in pg_stat_activity; before version 17 all are called Extension.
+inline uint32
+named_wait_event(const char *name)
+{
+#if PG_VERSION_NUM >= 170000
+    return WaitEventExtensionNew(name);
+#else
+    (void) name;
+    return PG_WAIT_EXTENSION;
+#endif
+}
+
 inline WaitEventSet *
 create_wait_set(int events)
 {

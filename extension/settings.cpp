@@ -127,6 +127,11 @@ define_relay_settings()
                             &settings.backoff_max_ms, 60 * 1000, 10, 60 * 60 * 1000, PGC_SUSET,
                             GUC_UNIT_MS, nullptr, nullptr, nullptr);
     DefineCustomIntVariable(
+        "outbox.lag_warning",
+        "Age of the oldest unpublished event at which the server's log has a warning.",
+        "One warning until the age is below half of it. 0 switches it off.",
+        &settings.lag_warning_s, 300, 0, INT_MAX, PGC_SUSET, GUC_UNIT_S, nullptr, nullptr, nullptr);
+    DefineCustomIntVariable(
         "outbox.max_in_flight", "Most events handed to Kafka and not yet acknowledged.", nullptr,
         &settings.max_in_flight, 20000, 1, 1000000, PGC_SUSET, 0, nullptr, nullptr, nullptr);
     DefineCustomIntVariable(
@@ -166,6 +171,11 @@ define_emit_settings()
         "broker.",
         &settings.max_event_bytes, 1000000, 1024, 256 * 1024 * 1024, PGC_SUSET, GUC_UNIT_BYTE,
         nullptr, nullptr, nullptr);
+    DefineCustomIntVariable(
+        "outbox.max_backlog_events",
+        "Committed events that may wait to be published before further ones are refused.",
+        "emit() warns from four fifths of it on. 0 switches it off.", &settings.max_backlog_events,
+        0, 0, INT_MAX, PGC_SUSET, 0, nullptr, nullptr, nullptr);
     DefineCustomBoolVariable(
         "outbox.serialize_keys",
         "Makes transactions that emit for the same key wait for each other.",

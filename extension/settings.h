@@ -27,6 +27,8 @@ struct Settings
     int max_attempts;
     int on_failure; // OnFailure
     int max_event_bytes;
+    int max_backlog_events; // 0: no limit
+    int lag_warning_s;      // 0: never
     int max_response_bytes;
     int processed_retention_s; // 0: for ever
     int retention_s;           // of published events; 0: for ever

@@ -1,5 +1,7 @@
 #include "shared_state.h"
 
+#include "stats_memory.h"
+
 namespace outbox
 {
 
@@ -19,6 +21,7 @@ request_shared_memory()
         previous_request_hook();
     RequestAddinShmemSpace(sizeof(SharedState));
     RequestNamedLWLockTranche(kShmemName, 1);
+    request_stats_memory();
 }
 
 void
@@ -40,6 +43,8 @@ initialize(SharedState *fresh)
         pg_atomic_init_u32(&slot.held_by, 0);
         pg_atomic_init_u32(&slot.ring_slot, 0);
         pg_atomic_init_u64(&slot.emitted, 0);
+        pg_atomic_init_u64(&slot.backlog_base, 0);
+        pg_atomic_init_u32(&slot.backlog_counted, 0);
         ConditionVariableInit(&slot.position_written);
         SpinLockInit(&slot.mutex);
     }
@@ -56,6 +61,7 @@ startup_shared_memory()
     state = static_cast<SharedState *>(ShmemInitStruct(kShmemName, sizeof(SharedState), &found));
     if (!found)
         initialize(state);
+    start_stats_memory();
     LWLockRelease(AddinShmemInitLock);
 }
 
@@ -147,6 +153,8 @@ take_slot(Oid database)
             pg_atomic_write_u32(&slot->held_by, 0);
             pg_atomic_write_u32(&slot->ring_slot, 0);
             pg_atomic_write_u64(&slot->emitted, 0);
+            pg_atomic_write_u64(&slot->backlog_base, 0);
+            pg_atomic_write_u32(&slot->backlog_counted, 0);
             SpinLockAcquire(&slot->mutex);
             memset(&slot->report, 0, sizeof(slot->report));
             SpinLockRelease(&slot->mutex);
@@ -161,8 +169,19 @@ void
 free_slot(DatabaseSlot *slot)
 {
     LWLockAcquire(state->lock, LW_EXCLUSIVE);
+    free_stats_area(pg_atomic_read_u32(&slot->database));
     pg_atomic_write_u32(&slot->database, InvalidOid);
     LWLockRelease(state->lock);
+}
+
+// The base first: it only follows what was emitted.
+int64
+backlog_of(DatabaseSlot *slot)
+{
+    const uint64 base = pg_atomic_read_u64(&slot->backlog_base);
+    pg_read_barrier();
+    const int64 waiting = static_cast<int64>(pg_atomic_read_u64(&slot->emitted) - base);
+    return Max(waiting, static_cast<int64>(0));
 }
 
 void

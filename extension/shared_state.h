@@ -31,8 +31,6 @@ const char *relay_state_name(RelayState state);
 struct RelayReport
 {
     RelayState state;
-    int64 window_remaining;      // events of the open window that are not acknowledged
-    uint64 emitted_mark;         // value of the slot's `emitted` when that window was opened
     TimestampTz oldest_event_at; // 0: none known
     int32 in_flight_events;
     int64 in_flight_bytes;
@@ -82,6 +80,11 @@ struct DatabaseSlot
     // Events in committed transactions since the server started.
     pg_atomic_uint64 emitted;
 
+    // Written by the relay: `emitted` minus this are the committed events that are not published,
+    // see Publisher::backlog_base(). Until `backlog_counted` they are those that are known of.
+    pg_atomic_uint64 backlog_base;
+    pg_atomic_uint32 backlog_counted;
+
     // Broadcast whenever the relay has written its position.
     ConditionVariable position_written;
 
@@ -120,6 +123,9 @@ DatabaseSlot *take_slot(Oid database);
 
 // Gives a slot back; the database is gone.
 void free_slot(DatabaseSlot *slot);
+
+// Committed events of the slot's database that are not published: never less than 0.
+int64 backlog_of(DatabaseSlot *slot);
 
 // Set the latch of the slot's relay, or of the launcher, if there is one. No lock, no error: safe
 // in a commit callback. A stale process number only wakes somebody for nothing.

@@ -60,15 +60,6 @@ read_report(DatabaseSlot *slot)
     return report;
 }
 
-// Events of the relay's open window that are not acknowledged, and those committed after it was
-// opened. Exact whenever the relay has caught up; close to it in between.
-int64
-backlog_of(DatabaseSlot *slot, const RelayReport &report)
-{
-    const uint64 emitted = pg_atomic_read_u64(&slot->emitted);
-    return report.window_remaining + static_cast<int64>(emitted - report.emitted_mark);
-}
-
 const char *
 shown_state(const RelayReport &report)
 {
@@ -111,7 +102,7 @@ extern "C"
         row.nulls[row.used] = pid == 0;
         add(&row, Int32GetDatum(static_cast<int32>(pid)));
         row.nulls[row.used] = slot == nullptr || report.state == RelayState::absent;
-        add(&row, Int64GetDatum(slot == nullptr ? 0 : backlog_of(slot, report)));
+        add(&row, Int64GetDatum(slot == nullptr ? 0 : backlog_of(slot)));
         add_time(&row, report.oldest_event_at);
         add(&row, Int32GetDatum(report.in_flight_events));
         add(&row, Int64GetDatum(report.in_flight_bytes));

@@ -227,6 +227,12 @@ note_emitted(const pg_uuid_t *chosen_id)
     count_event(subtransaction);
 }
 
+int64
+events_of_transaction()
+{
+    return static_cast<int64>(events_so_far());
+}
+
 bool
 transaction_has_emitted()
 {

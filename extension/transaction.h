@@ -17,6 +17,9 @@ void note_emitted(const pg_uuid_t *chosen_id);
 // Whether the current transaction has emitted anything that is not rolled back.
 bool transaction_has_emitted();
 
+// How many events that are not rolled back the current transaction has emitted.
+int64 events_of_transaction();
+
 // Makes the relay look at outbox.deliveries and outbox.pauses, at commit.
 void notify_relay_at_commit();
 

@@ -126,6 +126,9 @@ wait_for(Condition condition, const EventPlace &place, TimestampTz deadline)
     DatabaseSlot *slot = find_slot(MyDatabaseId);
     if (slot != nullptr)
         ConditionVariablePrepareToSleep(&slot->position_written);
+    static uint32 wait_event = 0;
+    if (wait_event == 0)
+        wait_event = named_wait_event("OutboxWaitPublished");
     bool holds = false;
     for (;;)
     {
@@ -135,12 +138,12 @@ wait_for(Condition condition, const EventPlace &place, TimestampTz deadline)
             break;
         if (slot != nullptr)
             (void) ConditionVariableTimedSleep(&slot->position_written, Min(left, 1000L),
-                                               PG_WAIT_EXTENSION);
+                                               wait_event);
         else
         {
             // Not preloaded: no relay in this server; a restart may still bring one.
             (void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-                             Min(left, 1000L), PG_WAIT_EXTENSION);
+                             Min(left, 1000L), wait_event);
             ResetLatch(MyLatch);
         }
         CHECK_FOR_INTERRUPTS();

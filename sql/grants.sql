@@ -30,11 +30,20 @@ as $$
     ('operator', 'execute on function outbox.drain(interval)'),
     ('operator', 'select on table outbox.dead_letters'),
     ('operator', 'select on table outbox.pauses'),
+    ('operator', 'execute on function outbox.stats_reset()'),
     ('monitor', 'select on table outbox.relay_status'),
     ('monitor', 'select on table outbox.maintenance_status'),
     ('monitor', 'select (id, aggregate_type, aggregate_id, event_type, partition_key, schema_version, created_at, seq, status, attempts, next_attempt_at, published_at, last_error) on table outbox.event_status'),
     ('monitor', 'select (event_id, aggregate_type, aggregate_id, event_type, topic, partition_key, attempts, last_error, failed_at, waiting_behind, created_at, seq) on table outbox.dead_letters'),
     ('monitor', 'select (seq, event_id, topic, partition_key, state, blocking, attempts, next_attempt_at, last_error, failed_at, settled_by, settled_at, reason) on table outbox.deliveries'),
+    ('monitor', 'select on table outbox.stats'),
+    ('monitor', 'select on table outbox.stats_total'),
+    ('monitor', 'select on table outbox.stats_histogram'),
+    ('monitor', 'select on table outbox.backpressure'),
+    ('monitor', 'execute on function outbox.topic_stats()'),
+    ('monitor', 'execute on function outbox.database_stats()'),
+    ('monitor', 'execute on function outbox.latency_histograms()'),
+    ('monitor', 'execute on function outbox.backlog_state()'),
     ('monitor', 'execute on function outbox.relay_state()'),
     ('monitor', 'execute on function outbox.system_identifier()'),
     ('monitor', 'execute on function outbox.visible_in(bigint, pg_snapshot)')
@@ -111,9 +120,9 @@ comment on function outbox.grant_emitter(regrole) is
 comment on function outbox.grant_consumer(regrole) is
   'Lets a role mark events as processed, record offsets, and use idempotency keys.';
 comment on function outbox.grant_operator(regrole) is
-  'Lets a role retry and discard failed events and see them with their payloads, pause and resume the relay, and drain.';
+  'Lets a role retry and discard failed events and see them with their payloads, pause and resume the relay, drain, and reset the statistics.';
 comment on function outbox.grant_monitor(regrole) is
-  'Lets a role see the state of the relay, of its maintenance and of each event; no payloads and no headers.';
+  'Lets a role see the state of the relay, of its maintenance and of each event, and the statistics; no payloads and no headers.';
 
 revoke all on all tables in schema outbox from public;
 revoke all on all sequences in schema outbox from public;

@@ -61,12 +61,12 @@ Progress::has_ample_room(std::size_t max_bytes) const noexcept
 }
 
 std::uint64_t
-Progress::add(std::int64_t seq, std::size_t bytes, std::int64_t created_at,
-              std::uint64_t locator) noexcept
+Progress::add(std::int64_t seq, std::size_t bytes, std::int64_t created_at, std::uint64_t locator,
+              const Memo &memo) noexcept
 {
     assert(behind_prefix() < ring_.size());
     assert(!windows_.empty() && !windows_.back().closed);
-    at(tail_) = {seq, created_at, locator, static_cast<std::uint32_t>(bytes), false, false};
+    at(tail_) = {seq, created_at, locator, static_cast<std::uint32_t>(bytes), false, false, memo};
     in_flight_++;
     bytes_ += bytes;
     return tail_++;
@@ -91,10 +91,12 @@ Progress::find(std::uint64_t tag, InFlight &event) const noexcept
 }
 
 bool
-Progress::acknowledge(std::uint64_t tag, bool published) noexcept
+Progress::acknowledge(std::uint64_t tag, bool published, Acknowledged *event) noexcept
 {
     if (tag < head_ || tag >= tail_ || at(tag).acknowledged)
         return false;
+    if (event != nullptr)
+        *event = {at(tag).created_at, at(tag).memo};
     at(tag).acknowledged = true;
     at(tag).published = published;
     in_flight_--;

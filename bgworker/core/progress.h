@@ -25,6 +25,20 @@ struct Position
     }
 };
 
+// What the caller wants back with an event's acknowledgement.
+struct Memo
+{
+    std::int64_t sent_at = 0;
+    std::uint32_t bytes = 0; // of the record
+    std::uint16_t topic = 0; // its number
+};
+
+struct Acknowledged
+{
+    std::int64_t created_at = 0;
+    Memo memo;
+};
+
 // The events in flight between the relay and Kafka, in the order they were handed over, and the
 // windows they come from. Acknowledgements arrive in any order; only the prefix without a gap
 // becomes position. Bounded: the ring's size is fixed when it is made.
@@ -52,9 +66,9 @@ public:
     bool has_ample_room(std::size_t max_bytes) const noexcept;
 
     // Notes an event that goes to Kafka next, and returns its tag. Needs has_room(). The locator is
-    // the caller's, for find().
+    // the caller's, for find(), and so is the memo, for acknowledge().
     std::uint64_t add(std::int64_t seq, std::size_t bytes, std::int64_t created_at,
-                      std::uint64_t locator = 0) noexcept;
+                      std::uint64_t locator = 0, const Memo &memo = {}) noexcept;
 
     struct InFlight
     {
@@ -71,8 +85,9 @@ public:
 
     // Notes an acknowledgement. Returns false for a tag that is not in flight: it was acknowledged
     // before, or belongs to the time before reset(). An event that was set aside instead of
-    // published counts as done too.
-    bool acknowledge(std::uint64_t tag, bool published = true) noexcept;
+    // published counts as done too. Tells of it in *event, if given.
+    bool acknowledge(std::uint64_t tag, bool published = true,
+                     Acknowledged *event = nullptr) noexcept;
 
     // As described at Position. Valid until the next call that is not const.
     Position position() const;
@@ -100,6 +115,14 @@ public:
                 visit(at(tag).seq, at(tag).published);
     }
 
+    // Calls visit(memo) for every event in flight.
+    template <class Visit> void visit_in_flight(Visit &&visit) const
+    {
+        for (std::uint64_t tag = head_; tag < tail_; tag++)
+            if (!at(tag).acknowledged)
+                visit(at(tag).memo);
+    }
+
     // When the oldest event behind the prefix was created; 0 when there is none.
     std::int64_t oldest_created_at() const noexcept;
 
@@ -114,6 +137,7 @@ private:
         std::uint32_t bytes;
         bool acknowledged;
         bool published;
+        Memo memo;
     };
 
     struct Window

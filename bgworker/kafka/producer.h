@@ -49,6 +49,8 @@ class EventSink
 {
 public:
     virtual ~EventSink() = default;
+    // What follows for so many records was sent to Kafka as one batch, or given up together.
+    virtual void batch(std::size_t records) noexcept { static_cast<void>(records); }
     // The record is in Kafka, on all in-sync replicas.
     virtual void delivered(std::uint64_t tag) noexcept = 0;
     // The producer has given the record up.

@@ -82,6 +82,7 @@ Producer::dispatch(rd_kafka_event_t *event, EventSink &sink) noexcept
     case RD_KAFKA_EVENT_DR:
     {
         std::size_t count = 0;
+        sink.batch(rd_kafka_event_message_count(event));
         while (const rd_kafka_message_t *message = rd_kafka_event_message_next(event))
         {
             report_delivery(*message, sink);

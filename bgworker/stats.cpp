@@ -1,0 +1,102 @@
+#include "stats.h"
+
+namespace outbox
+{
+
+namespace
+{
+
+static_assert(TopicTable::kTopics == kStatsTopics && TopicTable::kOther == kOtherTopics,
+              "a topic's number is its row");
+static_assert(TopicTable::kLongest < kTopicNameSize, "names end with a zero");
+
+// No topic of Kafka's is called that.
+constexpr std::string_view kOtherTopicsName = "(other topics)";
+
+// Clocks step back, and created_at may be any time.
+uint64
+elapsed(TimestampTz since, TimestampTz now)
+{
+    return since < now ? static_cast<uint64>(now) - static_cast<uint64>(since) : 0;
+}
+
+} // namespace
+
+Stats::Stats() : counted_(new Counted[kStatsRows]()) {}
+
+void
+Stats::attach(Oid database)
+{
+    area_ = take_stats_area(database);
+    if (area_ == nullptr)
+        return;
+    LWLockAcquire(stats_lock(area_), LW_SHARED);
+    read_topics();
+    LWLockRelease(stats_lock(area_));
+}
+
+// With the lock held.
+void
+Stats::read_topics() noexcept
+{
+    topics_.clear();
+    for (int i = 0; i < kStatsTopics; i++)
+        if (area_->rows[i].topic[0] != '\0')
+            topics_.set(static_cast<std::uint16_t>(i), area_->rows[i].topic);
+    resets_ = area_->resets;
+    renumber_ = false;
+}
+
+void
+Stats::published(const Acknowledged &event, TimestampTz now) noexcept
+{
+    TopicCounts &topic = counts(event.memo.topic);
+    topic.published++;
+    topic.bytes += event.memo.bytes;
+    topic.created_to_acked.add(elapsed(event.created_at, now));
+    topic.sent_to_acked.add(elapsed(event.memo.sent_at, now));
+    topic.last_published_at = now;
+}
+
+void
+Stats::batch(std::uint16_t topic, std::size_t events) noexcept
+{
+    counts(topic).batches++;
+    counts(topic).batch_events.add(events);
+}
+
+// With the lock held.
+void
+Stats::add_to_area() noexcept
+{
+    for (int i = 0; i < kStatsRows; i++)
+    {
+        if (!counted_[i].any)
+            continue;
+        TopicRow &row = area_->rows[i];
+        const std::string_view name =
+            i == kOtherTopics ? kOtherTopicsName : topics_.name(static_cast<std::uint16_t>(i));
+        memcpy(row.topic, name.data(), name.size());
+        row.topic[name.size()] = '\0';
+        row.counts.merge(counted_[i].counts);
+        counted_[i] = {};
+    }
+}
+
+void
+Stats::flush(bool idle) noexcept
+{
+    if (area_ == nullptr || (!any_ && !(renumber_ && idle)) ||
+        !LWLockConditionalAcquire(stats_lock(area_), LW_EXCLUSIVE))
+        return;
+    renumber_ = renumber_ || area_->resets != resets_;
+    resets_ = area_->resets;
+    if (any_)
+        add_to_area();
+    any_ = false;
+    if (renumber_ && idle)
+        read_topics();
+    LWLockRelease(stats_lock(area_));
+}
+
+} // namespace outbox
