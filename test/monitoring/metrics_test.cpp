@@ -21,7 +21,7 @@ promised_metrics()
     std::istringstream lines(shipped("postgres_exporter.yml"));
     const std::regex query("([a-z_]+):");
     const std::regex column("    - ([a-z_]+):");
-    const std::regex usage("        usage: (GAUGE|COUNTER)");
+    const std::regex usage("        usage: (GAUGE|COUNTER|HISTOGRAM)");
     std::string line;
     std::string prefix;
     std::string name;
@@ -32,14 +32,21 @@ promised_metrics()
         else if (std::regex_match(line, match, column))
             name = prefix + "_" + match[1].str();
         else if (std::regex_match(line, match, usage))
-            names.insert(name);
+        {
+            if (match[1] != "HISTOGRAM")
+                names.insert(name);
+            else
+                names.insert({name + "_bucket", name + "_sum", name + "_count"});
+        }
     return names;
 }
 
 // What the views say of each metric: SQL whose first column is the value, and whose others are
 // labels by their names.
 const std::map<std::string, std::string> kTruth = {
-    {"outbox_backlog_events", "select backlog_events from outbox.relay_status"},
+    {"outbox_backlog_events", "select backlog_events from outbox.backpressure"},
+    {"outbox_backlog_limit_events", "select max_backlog_events from outbox.backpressure"},
+    {"outbox_backlog_counted", "select counted::int from outbox.backpressure"},
     {"outbox_oldest_event_age_seconds",
      "select extract(epoch from backlog_age) from outbox.relay_status"},
     {"outbox_in_flight_events", "select in_flight_events from outbox.relay_status"},
@@ -47,7 +54,24 @@ const std::map<std::string, std::string> kTruth = {
     {"outbox_consecutive_failures", "select consecutive_failures from outbox.relay_status"},
     {"outbox_config_error", "select (config_error is not null)::int from outbox.relay_status"},
     {"outbox_relay_in_state", "select 1, state from outbox.relay_status"},
-    {"outbox_published_events_total", "select published_total from outbox.relay_status"},
+    {"outbox_published_events_total", "select published, topic from outbox.stats"},
+    {"outbox_published_bytes_total", "select bytes, topic from outbox.stats"},
+    {"outbox_published_batches_total", "select batches, topic from outbox.stats"},
+    {"outbox_delivery_refusals_total", "select refused, topic from outbox.stats"},
+    {"outbox_delivery_failures_total", "select failed, topic from outbox.stats"},
+    {"outbox_delivery_retries_total", "select retried, topic from outbox.stats"},
+    {"outbox_created_to_acked_seconds_bucket",
+     "select events, replace(le_seconds::text, 'Infinity', '+Inf') as le "
+     "from outbox.stats_histogram where measure = 'created_to_acked'"},
+    {"outbox_created_to_acked_seconds_sum",
+     "select created_to_acked_ms_sum / 1000 from outbox.stats_total"},
+    {"outbox_created_to_acked_seconds_count", "select published from outbox.stats_total"},
+    {"outbox_sent_to_acked_seconds_bucket",
+     "select events, replace(le_seconds::text, 'Infinity', '+Inf') as le "
+     "from outbox.stats_histogram where measure = 'sent_to_acked'"},
+    {"outbox_sent_to_acked_seconds_sum",
+     "select sent_to_acked_ms_sum / 1000 from outbox.stats_total"},
+    {"outbox_sent_to_acked_seconds_count", "select published from outbox.stats_total"},
     {"outbox_deliveries_events", "select count(*), state from outbox.deliveries group by state"},
     {"outbox_maintenance_done_total",
      "select done_total, task, table_name from outbox.maintenance_status"},
@@ -63,7 +87,7 @@ const std::map<std::string, std::string> kTruth = {
 bool
 is_age(const std::string &metric)
 {
-    return metric.find("_seconds") != std::string::npos;
+    return metric.substr(metric.rfind('_')) == "_seconds";
 }
 
 // The selector of one row's series: its columns after the first are labels.
@@ -137,7 +161,9 @@ TEST_P(Metrics, BothExportersGiveTheSameNamesAndLabels)
             for (const char *known : {"job", "instance", "server", "datname"})
                 labels.erase(known);
             for (const auto &[name, value] : labels)
-                EXPECT_TRUE(name == "state" || name == "task" || name == "table_name")
+                EXPECT_EQ(std::set<std::string>({"state", "task", "table_name", "topic", "le"})
+                              .count(name),
+                          1u)
                     << metric << " has the label " << name;
         }
 }
@@ -177,7 +203,8 @@ TEST(Locks, ALockedTableHidesItsSizeAndNothingOfTheRelay)
     const Prometheus &prometheus = scene.prometheus();
     EXPECT_TRUE(prometheus.vanishes("outbox_table_size_bytes{job=\"outbox\"}"));
     EXPECT_TRUE(prometheus.becomes("pg_exporter_last_scrape_error", 1));
-    EXPECT_TRUE(prometheus.becomes("sql_exporter_last_scrape_failed{query=\"outbox_table\"}", 1));
+    EXPECT_TRUE(
+        prometheus.becomes("sql_exporter_last_scrape_failed{query=\"outbox_deliveries\"}", 1));
     for (const char *job : {"outbox", "outbox-sql"})
         EXPECT_TRUE(prometheus.value("time() - timestamp(outbox_backlog_events{job=\"" +
                                      std::string(job) + "\"}) < 5"))

@@ -122,7 +122,9 @@ Scene::states_of_the_runbook()
     {
         if (line.rfind("## ", 0) == 0)
             inside = line == "## States of the relay";
-        else if (inside && std::regex_match(line, match, row))
+        else if (inside && line.empty() && !states.empty())
+            return states;
+        else if (inside && std::regex_match(line, match, row) && match[1] != "state")
             states.insert(match[1]);
     }
     return states;
