@@ -1,5 +1,7 @@
 // What the publisher hears from Kafka: acknowledgements, failures, log lines.
 
+#include <utility>
+
 #include "publisher.h"
 
 #include "../extension/shared_state.h"

@@ -25,7 +25,7 @@ enum class RelayState : uint32
     stopped          // needs a person: see last_error
 };
 
-const char *relay_state_name(RelayState state);
+OUTBOX_FOR_RELAY const char *relay_state_name(RelayState state);
 
 // What a relay shows of itself. Plain, copied as a whole under the slot's spinlock.
 struct RelayReport
@@ -125,7 +125,7 @@ DatabaseSlot *take_slot(Oid database);
 void free_slot(DatabaseSlot *slot);
 
 // Committed events of the slot's database that are not published: never less than 0.
-int64 backlog_of(DatabaseSlot *slot);
+OUTBOX_FOR_RELAY int64 backlog_of(DatabaseSlot *slot);
 
 // Set the latch of the slot's relay, or of the launcher, if there is one. No lock, no error: safe
 // in a commit callback. A stale process number only wakes somebody for nothing.

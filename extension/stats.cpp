@@ -1,5 +1,7 @@
 // outbox.stats and its kin: what the relay has counted, from shared memory.
 
+#include <limits>
+
 #include "stats_memory.h"
 
 namespace outbox
@@ -9,6 +11,7 @@ namespace
 {
 
 constexpr double kUsPerMs = 1000.0;
+constexpr double kShares[] = {0.50, 0.95, 0.99};
 
 // Columns after the topic, in the order of sql/stats.sql.
 constexpr int kCountColumns = 22;
@@ -58,7 +61,7 @@ void
 add_latency(Row *row, const LatencyHistogram &histogram)
 {
     const bool none = histogram.total() == 0;
-    for (const double share : {0.50, 0.95, 0.99})
+    for (const double share : kShares)
         add_ms(row, histogram.quantile(share), none);
     add_ms(row, histogram.largest, none);
     add_ms(row, histogram.sum);
@@ -73,7 +76,7 @@ add_counts(Row *row, const TopicCounts &counts, TimestampTz reset_at)
     add_count(row, counts.failed);
     add_count(row, counts.retried);
     add_count(row, counts.batches);
-    for (const double share : {0.50, 0.95, 0.99})
+    for (const double share : kShares)
         add_count(row, counts.batch_events.quantile(share), counts.batches == 0);
     add_count(row, counts.batch_events.largest, counts.batches == 0);
     add_latency(row, counts.created_to_acked);
@@ -147,7 +150,8 @@ histogram_row(const Histograms &all, TupleDesc desc)
     const uint64 us = static_cast<uint64>(1) << (kFirstPower + bound);
     Row row = {};
     add(&row, CStringGetTextDatum(all.names[which]));
-    add(&row, Float8GetDatum(last ? get_float8_infinity() : static_cast<double>(us) / 1e6));
+    add(&row, Float8GetDatum(last ? std::numeric_limits<double>::infinity()
+                                  : static_cast<double>(us) / 1e6));
     add_count(&row, last ? histogram.total() : histogram.below(us));
     return HeapTupleGetDatum(heap_form_tuple(desc, row.values, row.nulls));
 }

@@ -32,7 +32,7 @@ struct TopicCounts
     LatencyHistogram created_to_acked;
     LatencyHistogram sent_to_acked;
 
-    void merge(const TopicCounts &other) noexcept;
+    OUTBOX_FOR_RELAY void merge(const TopicCounts &other) noexcept;
 };
 
 struct TopicRow
@@ -85,6 +85,6 @@ OUTBOX_FOR_RELAY StatsArea *take_stats_area(Oid database);
 void free_stats_area(Oid database);
 
 // Forgets what was counted. The lock is held.
-OUTBOX_FOR_RELAY void clear_stats_area(StatsArea *area, Oid database);
+void clear_stats_area(StatsArea *area, Oid database);
 
 } // namespace outbox
