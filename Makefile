@@ -8,11 +8,12 @@
 #   make outboxctl      the command for operators; make install-outboxctl PREFIX=/usr/local
 #   make bench          figures beside their limits                   (COUNT=..., ROUNDS=...)
 #   make check-debezium the relay's records beside those of an unmodified Debezium
+#   make check-monitoring  Prometheus, the exporters, alert rules and dashboard (make monitoring-picture: draws it)
 #   make soak           random faults for as long as asked            (MINUTES=...)
 #   make client         the C++ client library, which needs no PGXS   (make install-client: PREFIX=, DESTDIR=)
 #   make lint format clean
 #
-# demo, check, bench and soak install the Debian packages that are missing; DEPS=skip leaves packages alone.
+# demo, check, check-monitoring, bench and soak install the Debian packages that are missing; DEPS=skip leaves packages alone.
 
 EXTENSION = extension/outbox
 EXTVERSION = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" extension/outbox.control)
@@ -61,7 +62,7 @@ ISOLATION_OPTS = --inputdir=test --outputdir=. --load-extension=outbox
 
 # Goals that scripts and other makefiles do; the scripts find or install PostgreSQL themselves, and PGXS has a
 # "check" of its own.
-SCRIPT_GOALS = demo check check-fast check-debian13 check-debezium bench soak format lint client install-client outboxctl install-outboxctl
+SCRIPT_GOALS = demo check check-fast check-debian13 check-debezium check-monitoring monitoring-picture bench soak format lint client install-client outboxctl install-outboxctl
 ifeq ($(filter-out $(SCRIPT_GOALS),$(or $(MAKECMDGOALS),all)),)
 
 demo:
@@ -74,6 +75,10 @@ check-debian13:
 	@scripts/check-debian13
 check-debezium:
 	@scripts/prepare bench && scripts/bench compare-debezium
+check-monitoring:
+	@scripts/prepare monitoring && scripts/monitoring check
+monitoring-picture:
+	@scripts/prepare monitoring && scripts/monitoring picture
 bench:
 	@scripts/prepare bench && scripts/bench
 soak:

@@ -18,6 +18,7 @@
 #include "compare_debezium.h"
 #include "document.h"
 #include "measure/retention_cost.h"
+#include "measure/monitoring_cost.h"
 #include "peers/bare_producer.h"
 #include "peers/debezium.h"
 #include "peers/polling_relay.h"
@@ -301,6 +302,7 @@ run(int argc, char **argv)
     PollingOptions polling;
     const CLI::App *polling_relay = add_polling_relay(app, polling);
     const CLI::App *document = add_document(app, options);
+    add_monitoring_cost(app);
     const CLI::App *compare =
         app.add_subcommand("compare-debezium", "compares the relay's records with Debezium's");
     RetentionOptions retention_options;

@@ -5,6 +5,7 @@
 #   scripts/deps.sh check    also to run all tests
 #   scripts/deps.sh bench    to build it and measure it
 #   scripts/deps.sh lint     also for "make format" and "make lint"
+#   scripts/deps.sh monitoring  check, and Prometheus with its exporters; none of them is made a service of the machine
 # It says what it is about to install and uses sudo when not run by root. DEPS=skip leaves packages alone.
 # With PG_CONFIG set, or a pg_config in the PATH that comes with a server and its headers, PostgreSQL is left
 # alone too; otherwise it is the distribution's version (Debian 12: 15, Debian 13: 17, Ubuntu 24.04: 16).
@@ -17,6 +18,8 @@ check_packages=(libgtest-dev libgmock-dev nlohmann-json3-dev man-db mandoc maven
     libhiredis-dev redis-tools cmake)
 bench_packages=(nlohmann-json3-dev maven default-jre-headless gnuplot-nox)
 lint_packages=(clang-format clang-tidy)
+service_packages=(prometheus prometheus-postgres-exporter prometheus-sql-exporter)
+monitoring_packages=("${service_packages[@]}" curl gnuplot-nox)
 
 say() { printf '%s\n' "$*"; }
 fail() {
@@ -59,6 +62,28 @@ without_machine_cluster() {
     return "$status"
 }
 
+# Packages of services start them, and at the next boot of the machine again. Who tests here wants the programs
+# only: policy-rc.d is Debian's way to keep services from starting, for as long as the installation takes.
+without_services() {
+    local policy=/usr/sbin/policy-rc.d package status=0 new=() ours=no
+    for package in "${service_packages[@]}"; do
+        installed "$package" || new+=("$package")
+    done
+    if [ ${#new[@]} -gt 0 ] && [ ! -e "$policy" ]; then
+        printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee "$policy" >/dev/null
+        "${as_root[@]}" chmod 755 "$policy"
+        ours=yes
+    fi
+    "$@" || status=$?
+    [ "$ours" = no ] || "${as_root[@]}" rm -f "$policy"
+    for package in "${new[@]}"; do
+        installed "$package" || continue
+        "${as_root[@]}" deb-systemd-helper disable "$package.service" >/dev/null ||
+            say "could not keep $package from starting at the next boot: systemctl disable $package"
+    done
+    return "$status"
+}
+
 # apt-get has much to say; it goes to a log, of which one sees the end when something went wrong.
 apt_get() {
     local log
@@ -76,8 +101,9 @@ build) packages=("${build_packages[@]}") ;;
 ctl) packages=("${ctl_packages[@]}") ;;
 check) packages=("${build_packages[@]}" "${check_packages[@]}") ;;
 bench) packages=("${build_packages[@]}" "${bench_packages[@]}") ;;
+monitoring) packages=("${build_packages[@]}" "${check_packages[@]}" "${monitoring_packages[@]}") ;;
 lint) packages=("${build_packages[@]}" "${check_packages[@]}" "${bench_packages[@]}" "${lint_packages[@]}") ;;
-*) fail "usage: scripts/deps.sh build|ctl|check|bench|lint" ;;
+*) fail "usage: scripts/deps.sh build|ctl|check|bench|lint|monitoring" ;;
 esac
 
 if [ "${DEPS:-}" = skip ]; then
@@ -124,5 +150,7 @@ if [ "$need_postgresql" = yes ]; then
 fi
 
 say "about to install with apt-get: ${missing[*]}"
-without_machine_cluster apt_get install -y --no-install-recommends "${missing[@]}" ||
+only_programs=()
+[ "${1:-}" != monitoring ] || only_programs=(without_services)
+"${only_programs[@]}" without_machine_cluster apt_get install -y --no-install-recommends "${missing[@]}" ||
     fail "apt-get could not install the packages; see above"

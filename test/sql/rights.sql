@@ -60,6 +60,7 @@ insert into public.outbox_test_attempts (attempt) values
   ($$select * from outbox.maintenance_status$$),
   ($$select * from outbox.relay_position$$),
   ($$select * from outbox.deliveries$$),
+  ($$select event_id, topic, state, blocking, attempts, next_attempt_at, last_error, reason from outbox.deliveries$$),
   ($$update outbox.deliveries set state = 'DISCARDED'$$),
   ($$delete from outbox.relay_position$$),
   ($$update outbox.ring set is_current = true$$),
