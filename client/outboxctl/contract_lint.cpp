@@ -56,10 +56,12 @@ public:
         const Json json = Json::parse(checked.text);
         for (const Json &problem : json.at("problems"))
             add(file, problem.at("line"), problem.at("message"));
+        if (file.is_template)
+            return;
+        linted_.contracts++;
         linted_.versions += json.at("versions").get<int>();
         linted_.examples += json.at("examples").get<int>();
-        if (!file.is_template)
-            check_identity(file, json.at("aggregate_type"), json.at("event_type"), json.at("line"));
+        check_identity(file, json.at("aggregate_type"), json.at("event_type"), json.at("line"));
     }
 
 private:
@@ -71,7 +73,6 @@ private:
     void check_identity(const ContractFile &file, const std::string &aggregate_type,
                         const std::string &event_type, int line)
     {
-        linted_.contracts++;
         if (event_type.empty())
             return; // said already
         if (file.name != file_name_of(event_type))

@@ -11,7 +11,7 @@ namespace outbox::ctl
 
 struct Linted
 {
-    int contracts = 0; // without the template
+    int contracts = 0; // these three without the template
     int versions = 0;
     int examples = 0;
     std::vector<FileProblem> problems; // by file and line
