@@ -26,6 +26,7 @@ int run_failed_retry(const Context &context, const FailedOptions &options);
 int run_failed_discard(const Context &context, const FailedOptions &options);
 int run_pause(const Context &context, const PauseOptions &options);
 int run_resume(const Context &context);
+int run_contracts_lint(const Context &context, const ContractsOptions &options);
 int run_doctor(const Context &context, const DoctorOptions &options);
 
 // Connects, and throws kNotReady when the extension is not in this database or its schema is closed

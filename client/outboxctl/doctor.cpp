@@ -154,9 +154,12 @@ run_doctor(const Context &context, const DoctorOptions &options)
     if (extension)
     {
         guarded(findings, "relay", [&] { examine_relay(database, findings); });
+        guarded(findings, "relay", [&] { examine_maintenance(database, findings); });
         guarded(findings, "rights", [&] { examine_rights(database, options, findings); });
     }
     guarded(findings, "settings", [&] { examine_settings(database, findings); });
+    if (extension)
+        guarded(findings, "settings", [&] { examine_retention(database, findings); });
     guarded(findings, "kafka",
             [&] { examine_kafka(database, extension, options.kafka, findings); });
     if (context.output.json())

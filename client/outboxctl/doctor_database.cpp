@@ -247,7 +247,7 @@ examine_rights(Database &database, const DoctorOptions &options, Findings &findi
     for (const RightsReport &report : look_at_rights(database, role))
     {
         const std::string lets = report.name + " (" + report.lets + ")";
-        const std::string grants = grant_statements(report.name, known.value(0, "quoted"));
+        const std::string grants = grant_statement(report.name, known.value(0, "quoted"));
         if (report.whole)
             findings.add("rights", Level::kOk, "\"" + role + "\" may " + lets);
         else if (report.any)

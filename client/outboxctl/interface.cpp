@@ -189,6 +189,22 @@ add_operating(Interface &interface, CLI::App *root)
     add_kafka_options(doctor, options.doctor.kafka);
 }
 
+void
+add_contracts(Interface &interface, CLI::App *root)
+{
+    ContractsOptions &options = interface.options.contracts;
+    CLI::App *contracts =
+        command(interface, root, "contracts",
+                "Event contracts: what events mean, and the schemas of their payloads.", nullptr);
+    contracts->require_subcommand(1);
+    CLI::App *lint = command(
+        interface, contracts, "lint",
+        "Check a folder of event contracts: their form, their JSON Schemas, and that the examples "
+        "conform to them. Needs no database.",
+        [&](const Context &context) { return run_contracts_lint(context, options); });
+    text(lint, "DIR", options.directory, "The folder, docs/events unless given.", "DIR");
+}
+
 // The man page is for the Makefile alone.
 void
 add_documents(Interface &interface, CLI::App *root)
@@ -253,6 +269,7 @@ make_interface()
     add_tail(*interface, root);
     add_failed(*interface, root);
     add_operating(*interface, root);
+    add_contracts(*interface, root);
     add_documents(*interface, root);
     return interface;
 }

@@ -74,6 +74,11 @@ struct DoctorOptions
     std::string role; // empty: the one that connected
 };
 
+struct ContractsOptions
+{
+    std::string directory = "docs/events";
+};
+
 struct Options
 {
     std::string conninfo;
@@ -87,6 +92,7 @@ struct Options
     FailedOptions failed;
     PauseOptions pause;
     DoctorOptions doctor;
+    ContractsOptions contracts;
     std::string shell;
 };
 

@@ -9,7 +9,7 @@
 namespace outbox::ctl
 {
 
-// One of "emit", "insert", "consume", "wait", "watch", "operate".
+// One of "emit", "consume", "watch", "operate", "read payloads".
 struct RightsReport
 {
     std::string name;
@@ -22,7 +22,7 @@ struct RightsReport
 // What a role may do. Throws Error when there is no such role.
 std::vector<RightsReport> look_at_rights(Database &database, const std::string &role);
 
-// The statements that give a role one of them.
-std::string grant_statements(const std::string &right, const std::string &role);
+// The statement that gives a role one of them; the role's name is quoted as an identifier.
+std::string grant_statement(const std::string &right, const std::string &role);
 
 } // namespace outbox::ctl

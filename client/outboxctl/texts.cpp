@@ -15,7 +15,7 @@ const std::vector<Explained> kExitCodes = {
     {"1", "the server, Kafka or a file refused something; the message says what"},
     {"2", "wrong usage"},
     {"3", "no connection to the database, or it was lost"},
-    {"4", "doctor found a problem; emit --wait: not published in time"},
+    {"4", "doctor or contracts found a problem; emit --wait: not published in time"},
     {"5", "the extension is not in this database, or the role lacks a right"},
     {"130", "ended by Ctrl-C, SIGTERM or SIGHUP before all was done"},
 };
@@ -34,6 +34,7 @@ const std::vector<Explained> kExamples = {
     {"outboxctl failed list", "events that Kafka refused, and why"},
     {"outboxctl failed retry --type order", "tries those of one type again"},
     {"outboxctl doctor", "what is wrong, and how to mend it"},
+    {"outboxctl contracts lint docs/events", "what is wrong with the event contracts there"},
     {"outboxctl --json status | jq .backlog_events", "for scripts"},
 };
 

@@ -139,6 +139,56 @@ TEST(DoctorServer, AServerThatLosesWhatItCommittedIsAProblem)
     EXPECT_EQ(finding(report, "outbox.bootstrap_servers is empty")["level"], "problem");
 }
 
+// There is no relay on this server that would write the reasons anew.
+TEST(DoctorServer, WhatHoldsRetentionBackIsNamedWithWhatToDo)
+{
+    OwnCluster server({{"shared_preload_libraries", ""}});
+    const TestDatabase database(server);
+    Db db = database.connect();
+    db.exec(
+        "update outbox.ring set held_back_by = 'no partition is empty', held_back_since = now() "
+        "where is_current");
+    db.exec("update outbox.ring set held_back_by = 'a lock of process 77', "
+            "held_back_since = now() - interval '2 days' where slot = 3");
+    db.exec("update outbox.ring set held_back_by = '5 refused or waiting events', "
+            "held_back_since = now() - interval '2 hours' where slot = 4");
+    const Json report = ctl(connection(server, database.name()), {"doctor", "--json"}).json();
+    const Json rotation = finding(report, "rotation of events is held back");
+    EXPECT_EQ(rotation["level"], "warning") << report;
+    const Json lock =
+        finding(report, "truncation of events_3 is held back by a lock of process 77");
+    EXPECT_EQ(lock["level"], "warning") << report;
+    EXPECT_NE(lock["text"].get<std::string>().find("for 2 d"), std::string::npos) << lock;
+    EXPECT_NE(lock["mend"].get<std::string>().find("pg_stat_activity"), std::string::npos);
+    const Json failed = finding(report, "truncation of events_4");
+    EXPECT_EQ(failed["level"], "note");
+    EXPECT_EQ(failed["mend"].get<std::string>().rfind("outboxctl failed list", 0), 0U) << failed;
+}
+
+TEST_F(Doctor, ProcessedEventsHaveToBeRememberedAsLongAsEventsAreKept)
+{
+    const auto set = [&](const std::string &name, const std::string &value)
+    { db_.exec("alter database " + database_.name() + " set outbox." + name + " = " + value); };
+    EXPECT_EQ(finding(doctor(), "processed events are remembered for 7 d")["level"], "ok");
+    set("processed_retention", "'6 days'");
+    Json report = doctor();
+    const Json shorter = finding(report, "outbox.processed_retention is 6 d, outbox.retention 7 d");
+    EXPECT_EQ(shorter["level"], "warning") << report;
+    EXPECT_NE(shorter["mend"].get<std::string>().find("outbox.processed_retention = '604800s'"),
+              std::string::npos)
+        << shorter;
+    set("retention", "0");
+    report = doctor();
+    EXPECT_EQ(finding(report, "outbox.retention for ever")["level"], "warning") << report;
+    EXPECT_EQ(finding(report, "outbox.retention is 0")["level"], "note");
+    set("processed_retention", "0");
+    set("backoff_max", "100");
+    report = doctor();
+    EXPECT_TRUE(finding(report, "outbox.retention for ever").is_null()) << report;
+    EXPECT_EQ(finding(report, "outbox.processed_retention is 0")["level"], "note");
+    EXPECT_EQ(finding(report, "outbox.backoff_max is below")["level"], "note");
+}
+
 } // namespace
 
 } // namespace outbox::test

@@ -31,7 +31,7 @@ TEST(ManPage, SaysWhatHelpSays)
     const std::string page = run_or_throw(Command(
         {"sh", "-c", "mandoc -T utf8 '" + document("1") + "' | col -bx | tr -s ' \n' ' '"}));
     const std::string help = ctl({}, {"--help"}).out;
-    for (const char *text : {"failed retry", "--kafka-config", "doctor found a problem",
+    for (const char *text : {"failed retry", "--kafka-config", "contracts found a problem",
                              "for status --watch and tail also when Ctrl-C ended them"})
         EXPECT_NE(page.find(text), std::string::npos) << text << "\n" << page;
     EXPECT_NE(help.find("for status --watch and tail also when Ctrl-C ended them"),

@@ -1,0 +1,121 @@
+#include "bounded.h"
+
+#include "errors.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <new>
+
+#include <csignal>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace outbox::ctl
+{
+
+namespace
+{
+
+constexpr std::size_t kMostText = 16 * 1024 * 1024;
+constexpr int kOutOfMemory = 2;
+constexpr rlim_t kMostMemory = 1024UL * 1024 * 1024;
+
+template <class Resource>
+void
+limit(Resource resource, rlim_t most)
+{
+    rlimit bound = {};
+    if (::getrlimit(resource, &bound) != 0)
+        ::_exit(1);
+    bound.rlim_cur = std::min(most, bound.rlim_max);
+    if (::setrlimit(resource, &bound) != 0)
+        ::_exit(1);
+}
+
+// Never returns. Nothing of the parent's is flushed or destroyed.
+[[noreturn]] void
+run_child(const std::function<std::string()> &work, unsigned seconds, int output)
+{
+    limit(RLIMIT_CPU, seconds);
+    limit(RLIMIT_AS, kMostMemory);
+    limit(RLIMIT_CORE, 0);
+    try
+    {
+        const std::string text = work();
+        for (std::size_t sent = 0; sent < text.size();)
+        {
+            const ssize_t count = ::write(output, text.data() + sent, text.size() - sent);
+            if (count < 0 && errno != EINTR)
+                ::_exit(1);
+            sent += count < 0 ? 0 : static_cast<std::size_t>(count);
+        }
+    }
+    catch (const std::bad_alloc &)
+    {
+        ::_exit(kOutOfMemory);
+    }
+    catch (...) // the parent tells that it failed
+    {
+        ::_exit(1);
+    }
+    ::_exit(0);
+}
+
+// Up to the end, or to more than is allowed.
+std::string
+read_all(int input)
+{
+    std::string text;
+    std::array<char, 65536> part = {};
+    while (text.size() <= kMostText)
+    {
+        const ssize_t count = ::read(input, part.data(), part.size());
+        if (count == 0 || (count < 0 && errno != EINTR))
+            break;
+        text.append(part.data(), count < 0 ? 0 : static_cast<std::size_t>(count));
+    }
+    return text;
+}
+
+} // namespace
+
+Bounded
+run_bounded(const std::function<std::string()> &work, unsigned seconds)
+{
+    std::array<int, 2> ends = {};
+    (void) std::fflush(nullptr); // looked at when the program ends
+    if (::pipe(ends.data()) != 0)
+        throw Error(kFailed, std::string("cannot make a pipe: ") + std::strerror(errno));
+    const pid_t child = ::fork();
+    if (child == 0)
+    {
+        (void) ::close(ends[0]);
+        run_child(work, seconds, ends[1]);
+    }
+    (void) ::close(ends[1]);
+    std::string text = child < 0 ? "" : read_all(ends[0]);
+    (void) ::close(ends[0]); // a child that still writes ends by that
+    if (child < 0)
+        throw Error(kFailed, std::string("cannot start a process: ") + std::strerror(errno));
+    int status = 0;
+    while (::waitpid(child, &status, 0) < 0)
+        if (errno != EINTR)
+            throw Error(kFailed, std::string("cannot wait for a process: ") + std::strerror(errno));
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        return {true, std::move(text)};
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)
+        return {false, fmt::format("took more than {} s", seconds)};
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV)
+        return {false, "took more stack than there is"};
+    if (WIFEXITED(status) && WEXITSTATUS(status) == kOutOfMemory)
+        return {false, "took more memory than it may"};
+    return {false, "did not end well"};
+}
+
+} // namespace outbox::ctl

@@ -1,0 +1,358 @@
+// contracts lint
+#include "ctl.h"
+
+#include <filesystem>
+
+#include <sys/stat.h>
+
+namespace outbox::test
+{
+
+namespace
+{
+
+constexpr const char *kContract = R"(---
+event_type: order.placed
+aggregate_type: order
+schema_version: 2
+compatibility: backward
+owner: Team, team@example.com
+---
+# order.placed
+It was placed.
+## Partition key
+The id.
+## Idempotency key
+The event's id.
+## Compatibility
+Members may be added.
+## Consumers
+Ignore what you do not know.
+## Version 2
+Adds b.
+### Schema
+```json
+{
+  "$schema": "http://json-schema.org/draft-07/schema#",
+  "type": "object",
+  "properties": {
+    "a": { "type": "integer" },
+    "b": { "type": "string" }
+  },
+  "required": ["a"]
+}
+```
+### Example
+```json
+{
+  "a": 1,
+  "b": "x"
+}
+```
+### Counterexample: no a
+```json
+{ "b": "x" }
+```
+## Version 1
+### Schema
+```json
+{
+  "$schema": "http://json-schema.org/draft-07/schema#",
+  "properties": { "a": { "type": "integer" } },
+  "required": ["a"]
+}
+```
+### Example
+```json
+{ "a": 1 }
+```
+)";
+
+// The contract with a part of it replaced.
+std::string
+contract(const std::string &what, const std::string &by)
+{
+    std::string text = kContract;
+    const std::size_t place = text.find(what);
+    EXPECT_NE(place, std::string::npos) << what;
+    return text.replace(place, what.size(), by);
+}
+
+class Contracts : public testing::Test
+{
+protected:
+    void SetUp() override { std::filesystem::create_directories(folder_ / "orders"); }
+
+    void write(const std::string &path, const std::string &text) const
+    {
+        std::filesystem::create_directories((folder_ / path).parent_path());
+        write_file(folder_ / path, text);
+    }
+    Ran lint(const Words &more = {}) const
+    {
+        Words words = {"contracts", "lint", folder_};
+        words.insert(words.end(), more.begin(), more.end());
+        return ctl({}, words);
+    }
+    // Whether the folder has this problem, "path:line: text", and this one alone.
+    testing::AssertionResult refused(const std::string &problem) const
+    {
+        const Ran ran = lint();
+        const std::string expected = folder_.string() + "/" + problem;
+        if (ran.status == 4 && ran.out.rfind(expected, 0) == 0 &&
+            ran.out.find(": 1 problem\n") != std::string::npos)
+            return testing::AssertionSuccess();
+        return testing::AssertionFailure()
+               << "expected " << expected << "\ngot " << ran.status << " " << ran.out << ran.err;
+    }
+    // The same with only a contract in it.
+    testing::AssertionResult refused(const std::string &text, const std::string &problem) const
+    {
+        write("orders/order-placed.md", text);
+        return refused("orders/order-placed.md:" + problem);
+    }
+
+    const std::filesystem::path folder_ = run_dir() / unique_name("contracts");
+};
+
+TEST_F(Contracts, ThoseOfThisProjectAreWhole)
+{
+    const Ran ran = ctl({}, {"contracts", "lint", OUTBOX_SOURCE_DIR "/docs/events", "--json"});
+    EXPECT_EQ(ran.status, 0) << ran.out << ran.err;
+    EXPECT_EQ(ran.json()["contracts"], 2);
+    EXPECT_EQ(ran.json()["problems"].size(), 0U);
+}
+
+TEST_F(Contracts, AWholeOneHasNoProblem)
+{
+    write("orders/order-placed.md", kContract);
+    write("README.md", "anything");
+    write("orders/README.md", "anything");
+    write(".hidden", "anything");
+    const Ran ran = lint();
+    EXPECT_EQ(ran.status, 0) << ran.out << ran.err;
+    EXPECT_EQ(ran.out, "1 contract, 2 versions, 3 examples: 0 problems\n");
+}
+
+TEST_F(Contracts, WindowsLineEndsAreTaken)
+{
+    std::string text = kContract;
+    for (std::size_t i = 0; (i = text.find('\n', i)) != std::string::npos; i += 2)
+        text.insert(i, 1, '\r');
+    write("orders/order-placed.md", text);
+    EXPECT_EQ(lint().status, 0) << lint().out;
+}
+
+TEST_F(Contracts, TheFormIsCheckedLineByLine)
+{
+    const std::vector<std::pair<std::string, std::string>> cases = {
+        {contract("owner: Team, team@example.com\n", ""), "1: the front matter lacks \"owner\""},
+        {contract("owner:", "team:"), "1: the front matter lacks \"owner\"\n"},
+        {contract("schema_version: 2", "schema_version: two"), "4: schema_version is a number"},
+        {contract("schema_version: 2", "schema_version: 3"), "18: the newest version comes first"},
+        {contract("compatibility: backward", "compatibility: some"), "5: compatibility is"},
+        {contract("# order.placed", "# order"), "8: the title is \"order\", event_type is"},
+        {contract("It was placed.\n", ""), "8: below the title stands"},
+        {contract("## Consumers\nIgnore what you do not know.\n", ""),
+         "1: the section \"## Consumers\" is missing"},
+        {contract("The id.\n", ""), "10: \"Partition key\" says nothing"},
+        {contract("## Partition key\nThe id.\n## Idempotency key",
+                  "## Idempotency key\nThe id.\n## Partition key"),
+         "12: \"Partition key\" comes too late; the order is"},
+        {contract("## Version 2\n", "## Notes\nNotes.\n## Version 2\n"),
+         "18: there is no section \"Notes\""},
+        {contract("## Version 2\n", "## Consumers\nTwice.\n## Version 2\n"),
+         "18: \"Consumers\" is there twice"},
+        {contract("## Version 1", "## Version 2"), "44: here comes version 1, without a gap"},
+        {contract("Adds b.\n", ""), "18: what the version changed is not said"},
+        {contract("### Example\n", "### Sample\n"), "33: below a version stand Schema"},
+        {contract("```json\n{ \"a\": 1 }\n```\n", "`{}`\n"), "53: \"Example\" holds one block"},
+        {contract("### Counterexample: no a\n```json\n{ \"b\": \"x\" }\n```\n", "~~~\n"),
+         "40: a block is fenced with ```"},
+        {contract("It was placed.", "It was placed.\n---"), "10: lines of = or - make headings"},
+        {contract("It was placed.", "It was placed. <!-- or not -->"), "9: comments are not read"},
+        {contract("It was placed.", "It was \x01placed."), "9: this line holds the control"},
+        {contract("It was placed.", "It was pl\xff"), "9: this line is not UTF-8"},
+        {contract("It was placed.", "```\nIt was placed."), "9: this block is not closed"},
+        {contract("---\nevent", "\xEF\xBB\xBF---\nevent"), "1: the file begins with a byte order"},
+        {"", "1: the first line has to be \"---\""},
+    };
+    for (const auto &[text, problem] : cases)
+    {
+        write("orders/order-placed.md", text);
+        const Ran ran = lint();
+        EXPECT_EQ(ran.status, 4) << problem;
+        EXPECT_NE(ran.out.find("orders/order-placed.md:" + problem), std::string::npos)
+            << problem << "\n"
+            << ran.out;
+    }
+}
+
+TEST_F(Contracts, JsonIsCheckedLineByLine)
+{
+    EXPECT_TRUE(refused(contract("  \"b\": \"x\"\n}", "  \"b\": \"x\",\n}"),
+                        "38: this is no JSON: syntax error"));
+    EXPECT_TRUE(refused(contract("{\n  \"a\": 1,\n", "{\n  \"b\": \"\",\n"),
+                        "37: the name \"b\" is there twice"));
+    EXPECT_TRUE(refused(contract("{\n  \"a\": 1,", "{\n  \"c\": " + std::string(70, '[') +
+                                                       std::string(70, ']') + ",\n  \"a\": 1,"),
+                        "36: this is nested more than 64 deep"));
+    EXPECT_TRUE(refused(contract("{\n  \"a\": 1,", "{\n  \"a\": 1.5,"),
+                        "36: the example violates the schema of version 2 at /a: "));
+    EXPECT_TRUE(refused(contract("{\n  \"a\": 1,", "{\n  \"c\": 1,"),
+                        "35: the example violates the schema of version 2: Missing required"));
+    EXPECT_TRUE(refused(contract("{ \"b\": \"x\" }", "{ \"a\": 5 }"),
+                        "42: the counterexample conforms to the schema of version 2"));
+}
+
+TEST_F(Contracts, SchemasAreChecked)
+{
+    const auto with = [](const std::string &line)
+    { return contract("  \"type\": \"object\",", "  " + line + ","); };
+    EXPECT_TRUE(refused(with(R"("requierd": ["a"])"), "24: JSON Schema draft 7 has no keyword"));
+    EXPECT_TRUE(refused(with(R"("type": "objekt")"), "24: \"type\" takes null, boolean, object"));
+    EXPECT_TRUE(refused(with(R"("allOf": [])"), "24: \"allOf\" takes a list of schemas"));
+    EXPECT_TRUE(refused(with(R"("not": 5)"), "24: here a schema is expected"));
+    EXPECT_TRUE(refused(with(R"("pattern": "((")"), "24: the pattern cannot be read"));
+    EXPECT_TRUE(refused(contract("-07/schema#", "-04/schema#"), "23: \"$schema\" is \"http"));
+    EXPECT_TRUE(refused(contract("  \"$schema\": \"http://json-schema.org/draft-07/schema#\",\n  "
+                                 "\"type\"",
+                                 "  \"type\""),
+                        "22: the schema is an object with \"$schema\""));
+    EXPECT_TRUE(
+        refused(with(R"("not": {"$ref": "#/definitions/no"})"), "24: \"$ref\" leads to no schema"));
+    EXPECT_TRUE(refused(with(R"("not": {"$ref": "#/properties/a", "type": "string"})"),
+                        "24: \"type\" has no effect beside \"$ref\""));
+    EXPECT_TRUE(
+        refused(with(R"("anyOf": [true, {"$ref": "#"}])"), "22: this schema leads back to itself"));
+    // What goes into the value may come back.
+    write("orders/order-placed.md", with(R"("additionalProperties": {"$ref": "#"})"));
+    EXPECT_EQ(lint().status, 0) << lint().out;
+}
+
+TEST_F(Contracts, NothingIsFetched)
+{
+    for (const std::string where :
+         {"http://127.0.0.1:1/a.json", "file:///etc/passwd", "other.json#/definitions/a"})
+        EXPECT_TRUE(
+            refused(contract("{ \"type\": \"integer\" }", "{ \"$ref\": \"" + where + "\" }"),
+                    "26: \"$ref\" leads out of the schema to \"" + where + "\""));
+}
+
+TEST_F(Contracts, VersionsAreAsCompatibleAsTheySay)
+{
+    const std::string required = contract("\"required\": [\"a\"]", "\"required\": [\"a\", \"b\"]");
+    EXPECT_TRUE(refused(required, "55: not backward compatible: this example of version 1 "
+                                  "violates the schema of version 2: Missing required"));
+    const auto as = [](std::string text, const std::string &mode)
+    { return text.replace(text.find("backward"), 8, mode); };
+    EXPECT_TRUE(refused(as(required, "full"), "55: not backward"));
+    write("orders/order-placed.md", as(required, "none"));
+    EXPECT_EQ(lint().status, 0) << lint().out;
+    write("orders/order-placed.md", as(required, "forward"));
+    EXPECT_EQ(lint().status, 0) << lint().out;
+
+    std::string closed = kContract;
+    const std::string last = "\"integer\" } },\n";
+    closed.insert(closed.rfind(last) + last.size(), "  \"additionalProperties\": false,\n");
+    write("orders/order-placed.md", closed);
+    EXPECT_EQ(lint().status, 0) << lint().out;
+    EXPECT_TRUE(refused(as(closed, "forward"), "35: not forward compatible: this example of "
+                                               "version 2 violates the schema of version 1"));
+}
+
+TEST_F(Contracts, EachEventTypeHasOneContractInTheFileOfItsName)
+{
+    write("orders/order-placed.md", kContract);
+    write("sales/order-placed.md", kContract);
+    EXPECT_TRUE(refused("sales/order-placed.md:2: there is a contract of \"order.placed\" of "
+                        "\"order\" already: " +
+                        folder_.string() + "/orders/order-placed.md"));
+    write("sales/order-placed.md", contract("aggregate_type: order", "aggregate_type: offer"));
+    EXPECT_EQ(lint().status, 0) << lint().out;
+    std::filesystem::rename(folder_ / "sales/order-placed.md", folder_ / "sales/placed.md");
+    EXPECT_TRUE(refused("sales/placed.md:2: the contract of \"order.placed\" has to be named"));
+}
+
+TEST_F(Contracts, TheTemplateIsCheckedButForItsName)
+{
+    write("orders/order-placed.md", kContract);
+    write("TEMPLATE.md", kContract);
+    EXPECT_EQ(lint().out, "1 contract, 2 versions, 3 examples: 0 problems\n");
+    write("TEMPLATE.md", contract("Adds b.\n", ""));
+    EXPECT_TRUE(refused("TEMPLATE.md:18: what the version changed is not said"));
+}
+
+TEST_F(Contracts, WhatDoesNotBelongIntoTheFolderIsNamed)
+{
+    const auto inside = [&](const std::string &path, const std::string &problem)
+    {
+        write("orders/order-placed.md", kContract);
+        EXPECT_TRUE(refused(path + ":1: this " + problem));
+        std::filesystem::remove_all(folder_);
+    };
+    write("stray.md", "");
+    inside("stray.md", "does not belong here");
+    write("orders/order.json", "");
+    inside("orders/order.json", "is no contract");
+    write("Orders X/README.md", "");
+    inside("Orders X", "is no name of a domain");
+    write("orders/deep/a.md", "");
+    inside("orders/deep", "is a directory");
+    write("orders/big.md", std::string(256UL * 1024 + 1, 'x'));
+    inside("orders/big.md", "is larger than 256 KiB");
+    std::filesystem::create_directories(folder_ / "orders");
+    std::filesystem::create_directory_symlink("..", folder_ / "orders/loop");
+    inside("orders/loop", "is a symbolic link");
+    std::filesystem::create_directories(folder_);
+    std::filesystem::create_symlink("loop", folder_ / "loop");
+    inside("loop", "is a symbolic link");
+    std::filesystem::create_directories(folder_ / "orders");
+    ASSERT_EQ(::mkfifo((folder_ / "orders/pipe.md").c_str(), 0600), 0);
+    inside("orders/pipe.md", "is no file");
+}
+
+TEST_F(Contracts, WhatCannotBeCheckedInTimeOrMemoryIsAProblem)
+{
+    // Every member doubles the work; so do the alternatives of a pattern that nearly matches.
+    const std::string slow = contract("\"b\": { \"type\": \"string\" }",
+                                      R"("b": { "type": "string", "pattern": "^(a|a)*$" })");
+    const std::string text = "\"b\": \"" + std::string(60, 'a') + "!\"\n";
+    std::string hanging = slow;
+    hanging.replace(hanging.find("\"b\": \"x\"\n"), 9, text);
+    EXPECT_TRUE(refused(hanging, "1: checking this contract took more than 10 s"));
+    std::string deep = slow;
+    deep.replace(deep.find("\"b\": \"x\"\n"), 9, "\"b\": \"" + std::string(200000, 'a') + "\"\n");
+    EXPECT_TRUE(refused(deep, "1: checking this contract took more"));
+}
+
+TEST_F(Contracts, AFolderThatIsNotThereOrEmptyIsAnError)
+{
+    Ran ran = lint();
+    EXPECT_EQ(ran.status, 1);
+    EXPECT_NE(ran.err.find("there is no contract in"), std::string::npos) << ran.err;
+    ran = ctl({}, {"contracts", "lint", folder_ / "nowhere"});
+    EXPECT_EQ(ran.status, 1);
+    EXPECT_NE(ran.err.find("No such file or directory"), std::string::npos) << ran.err;
+    EXPECT_EQ(ctl({}, {"contracts", "lint", "a", "b"}).status, 2);
+    EXPECT_EQ(ctl({}, {"contracts"}).status, 2);
+}
+
+TEST_F(Contracts, WithJsonProblemsHaveFileLineAndMessage)
+{
+    write("orders/order-placed.md", contract("Adds b.\n", ""));
+    const Ran ran = lint({"--json"});
+    EXPECT_EQ(ran.status, 4);
+    const Json report = ran.json();
+    EXPECT_EQ(report["contracts"], 1);
+    EXPECT_EQ(report["versions"], 2);
+    EXPECT_EQ(report["examples"], 3);
+    ASSERT_EQ(report["problems"].size(), 1U) << report;
+    EXPECT_EQ(report["problems"][0]["file"], folder_.string() + "/orders/order-placed.md");
+    EXPECT_EQ(report["problems"][0]["line"], 18);
+    EXPECT_EQ(report["problems"][0]["message"], "what the version changed is not said");
+}
+
+} // namespace
+
+} // namespace outbox::test
