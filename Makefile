@@ -66,7 +66,7 @@ check:
 check-fast:
 	@scripts/prepare check && scripts/check fast
 check-debezium:
-	@scripts/prepare bench && scripts/bench compare-debezium
+	@scripts/prepare check debezium && scripts/check debezium
 bench:
 	@scripts/prepare bench && scripts/bench
 soak:

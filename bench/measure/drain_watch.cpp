@@ -90,7 +90,8 @@ watch_drain(Servers &servers, const std::string &topic, int64_t events, const Co
         run.seconds = seconds_between(began, Clock::now());
         if (run.first_seconds == 0 && run.events > 0)
             run.first_seconds = run.seconds;
-        pid = pid == 0 ? contender.find() : pid;
+        if (pid == 0 && (pid = contender.find()) != 0 && contender.found)
+            contender.found(pid);
         run.memory.raise_to(memory_use(pid));
         run.complete = run.events >= events || run.seconds <= limit_seconds;
     }
