@@ -158,8 +158,8 @@ parts()
          [](const Json &all, const path &to) { return draw_growth(all.at("growth"), to); }},
 
         {"tuning", "Settings of the peers", false, [](const Options &) { return 360.0; },
-         [](Servers &servers, const Options &) -> Measured {
-             return {to_json(measure_tuning(servers)), {}};
+         [](Servers &servers, const Options &options) -> Measured {
+             return {to_json(measure_tuning(servers, options.drain.peers)), {}};
          },
          tuning_text, nullptr},
 

@@ -1,5 +1,6 @@
 #include "tuning.h"
 
+#include <algorithm>
 #include <iostream>
 
 #include <fmt/format.h>
@@ -23,6 +24,7 @@ constexpr int kDrains = 2;
 constexpr double kDrainSeconds = 60;
 constexpr int kRate = 2000;
 constexpr int kSeconds = 8;
+const std::vector<int> kBatches = {100, 1000, 3000, 10000, 30000};
 
 const std::vector<Properties> &
 candidates()
@@ -87,7 +89,7 @@ try_debezium(Servers &servers, size_t number)
 } // namespace
 
 TuningResult
-measure_tuning(Servers &servers)
+measure_tuning(Servers &servers, const std::vector<std::string> &peers)
 {
     std::cerr << "settings of the peers ...\n";
     TuningResult result;
@@ -95,13 +97,16 @@ measure_tuning(Servers &servers)
     result.polling_events = kPollingEvents;
     result.rate = kRate;
     result.seconds = kSeconds;
+    const auto wanted = [&](const char *peer)
+    { return std::find(peers.begin(), peers.end(), peer) != peers.end(); };
+    if (wanted("debezium"))
     {
         const LogicalDecoding logical_decoding(servers);
         for (size_t number = 0; number < candidates().size(); number++)
             result.debezium.push_back(try_debezium(servers, number));
     }
     for (const int workers : {1, 4})
-        for (const int batch : {100, 1000, 3000, 10000, 30000})
+        for (const int batch : wanted("polling") ? kBatches : std::vector<int>())
         {
             PollingOptions polling;
             polling.workers = workers;
@@ -119,7 +124,9 @@ measure_tuning(Servers &servers)
 nlohmann::ordered_json
 to_json(const TuningResult &result)
 {
-    nlohmann::ordered_json all = {{"debezium_events", result.debezium_events},
+    nlohmann::ordered_json all = {{"debezium", nlohmann::ordered_json::array()},
+                                  {"polling", nlohmann::ordered_json::array()},
+                                  {"debezium_events", result.debezium_events},
                                   {"polling_events", result.polling_events},
                                   {"rate", result.rate},
                                   {"seconds", result.seconds}};

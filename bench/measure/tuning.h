@@ -37,7 +37,8 @@ struct TuningResult
     std::vector<TunedPolling> polling;
 };
 
-TuningResult measure_tuning(Servers &servers);
+// Of "polling" and "debezium", those that are listed.
+TuningResult measure_tuning(Servers &servers, const std::vector<std::string> &peers);
 
 nlohmann::ordered_json to_json(const TuningResult &result);
 

@@ -15,7 +15,7 @@ namespace
 
 constexpr const char *kHead = "set encoding utf8\n"
                               "set terminal svg size 800,400 background rgb 'white' "
-                              "font 'sans-serif,13'\n"
+                              "font 'sans-serif,13' noenhanced\n"
                               "set grid ytics lc rgb '#dddddd'\n"
                               "set border 3\n"
                               "set tics nomirror\n"
@@ -101,7 +101,7 @@ draw_lines(const std::filesystem::path &directory, const Plot &plot, const Axis 
                              plots.empty() ? "" : ", ", i, lines[i].broken ? "dt 2 pt 6" : "pt 7",
                              colour(colours - 1), title);
     }
-    const char *key = colours > 1 ? "set key below\n" : "set key off\n";
+    const char *key = colours > 1 ? "set key below samplen 2\n" : "set key off\n";
     return draw(directory, plot,
                 kHead + data + axis_program('x', x) + axis_program('y', y) +
                     "set format x \"%.0s%c\"\n" + key + "plot " + plots + "\n");
@@ -115,13 +115,15 @@ draw_bars(const std::filesystem::path &directory, const Plot &plot, const std::s
     for (size_t i = 0; i < bars.size(); i++)
         data += fmt::format("{} \"{}\" {} {} {}\n", i, wrapped(bars[i].first),
                             bars[i].second.median, bars[i].second.low, bars[i].second.high);
-    return draw(directory, plot,
-                kHead + data + "EOD\n" + axis_program('y', {unit}) +
-                    fmt::format("set xrange [-0.6:{}]\nset boxwidth 0.6\n"
-                                "set style fill solid 0.8\nset errorbars 1\nset key off\n"
-                                "plot $data using 1:3:xtic(2) with boxes lc rgb '{}', "
-                                "$data using 1:3:4:5 with yerrorbars lc rgb 'black' pt 0\n",
-                                static_cast<double>(bars.size()) - 0.4, colour(0)));
+    return draw(
+        directory, plot,
+        kHead + data + "EOD\n" + axis_program('y', {unit}) +
+            fmt::format(
+                "set xrange [-0.6:{}]\nset boxwidth 0.6\nset bmargin 5\n"
+                "set style fill solid 0.8\nset key off\n"
+                "plot $data using 1:3:xtic(2) with boxes lc rgb '{}', "
+                "$data using 1:4:(0):($5-$4) with vectors heads size 0.04,90 lc rgb 'black'\n",
+                static_cast<double>(bars.size()) - 0.4, colour(0)));
 }
 
 Plot
@@ -145,7 +147,8 @@ draw_stacks(const std::filesystem::path &directory, const Plot &plot, const std:
     return draw(directory, plot,
                 kHead + data + "EOD\n" + axis_program('y', {unit}) +
                     "set style data histograms\nset style histogram rowstacked\n"
-                    "set boxwidth 0.6\nset style fill solid 0.8\nset key below\nplot " +
+                    "set boxwidth 0.6\nset style fill solid 0.8\nset bmargin 5\n"
+                    "set key outside right top samplen 2\nplot " +
                     plots + "\n");
 }
 

@@ -12,7 +12,7 @@ namespace outbox::bench
 long
 most_backend_memory(const Database &database, const std::function<void()> &work)
 {
-    constexpr auto kLook = std::chrono::milliseconds(200);
+    constexpr auto kLook = std::chrono::milliseconds(50);
     test::Db db = database.connect();
     std::future<void> done = std::async(std::launch::async, work);
     long most = 0;
