@@ -26,7 +26,7 @@ constexpr int64_t kWarmUp = 500000;
 
 DrainRun
 drain_bare(Servers &servers, const Topic &topic, int64_t events,
-           const std::function<void(pid_t)> &found)
+           const std::function<void(pid_t)> &at_work)
 {
     std::unique_ptr<test::Process> producer;
     const auto go = [&]
@@ -38,7 +38,7 @@ drain_bare(Servers &servers, const Topic &topic, int64_t events,
         producer = std::make_unique<test::Process>(command);
     };
     return complete(watch_drain(servers, topic.name(), events,
-                                {go, [&] { return producer->pid(); }, 0, found}, kDrainSeconds),
+                                {go, [&] { return producer->pid(); }, 0, at_work}, kDrainSeconds),
                     topic.name());
 }
 
@@ -52,14 +52,14 @@ fill_events(const Database &database, int64_t events)
 
 DrainRun
 drain_relay(Servers &servers, Database &database, int64_t events,
-            const std::function<void(pid_t)> &found)
+            const std::function<void(pid_t)> &at_work)
 {
     test::Db db = database.connect();
-    const DrainRun run = complete(
-        watch_drain(servers, database.topic(), events,
-                    {[&] { database.start_relay(); }, [&] { return running_relay(db); }, 0, found},
-                    kDrainSeconds),
-        database.topic());
+    const DrainRun run = complete(watch_drain(servers, database.topic(), events,
+                                              {[&] { database.start_relay(); },
+                                               [&] { return running_relay(db); }, 0, at_work},
+                                              kDrainSeconds),
+                                  database.topic());
 
     const bool told =
         test::wait_until(std::chrono::seconds(10),

@@ -55,13 +55,13 @@ DrainResult measure_drain(Servers &servers, const DrainOptions &options, int rou
 void fill_events(const Database &database, int64_t events);
 
 // The relay's way through the backlog of so many events that its database has.
-// `found` is told of its process.
+// `at_work` is told of its process when its first record is in Kafka.
 DrainRun drain_relay(Servers &servers, Database &database, int64_t events,
-                     const std::function<void(pid_t)> &found = {});
+                     const std::function<void(pid_t)> &at_work = {});
 
 // The bare producer's way through as many events.
 DrainRun drain_bare(Servers &servers, const Topic &topic, int64_t events,
-                    const std::function<void(pid_t)> &found = {});
+                    const std::function<void(pid_t)> &at_work = {});
 
 nlohmann::ordered_json to_json(const DrainResult &result);
 

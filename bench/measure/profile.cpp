@@ -1,6 +1,8 @@
 #include "profile.h"
 
+#include <algorithm>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <sstream>
 #include <stdexcept>
@@ -16,7 +18,7 @@ namespace outbox::bench
 namespace
 {
 
-// Samples a process from its beginning until it is looked at.
+// Samples a process, all threads that it has by now, until it is looked at.
 class Sampler
 {
 public:
@@ -38,22 +40,26 @@ public:
     }
 
 private:
-    // Lines are " 12.34%  name" or " 12.34%  [.] name  library".
+    // Lines are "12.34|name" or "12.34|[.] function|library|...". Functions without a symbol are
+    // one.
     Shares shares(const std::string &sort) const
     {
-        constexpr const char *kSmallest = "1";
+        constexpr double kSmallest = 1;
         const std::string said = test::run_or_throw(
             test::Command({"perf", "report", "--input", file_.string(), "--stdio", "--sort", sort,
-                           "--percent-limit", kSmallest, "--field-separator", "|"}));
-        Shares shares;
+                           "--field-separator", "|"}));
+        std::map<std::string, double> sums;
         std::istringstream lines(said);
         for (std::string line; std::getline(lines, line);)
-        {
-            const size_t bar = line.find('|');
-            if (line.empty() || line[0] == '#' || bar == std::string::npos)
-                continue;
-            shares.emplace_back(name_of(line.substr(bar + 1)), std::stod(line));
-        }
+            if (const size_t bar = line.find('|');
+                bar != std::string::npos && line.find('#') == std::string::npos)
+                sums[name_of(line.substr(bar + 1))] += std::stod(line);
+        Shares shares;
+        for (const auto &[name, percent] : sums)
+            if (percent >= kSmallest)
+                shares.emplace_back(name, percent);
+        std::sort(shares.begin(), shares.end(),
+                  [](const auto &a, const auto &b) { return a.second > b.second; });
         return shares;
     }
 
@@ -66,13 +72,18 @@ private:
 
     static std::string name_of(const std::string &fields)
     {
-        const size_t bar = fields.find('|');
-        if (bar == std::string::npos)
-            return trimmed(fields);
-        std::string function = trimmed(fields.substr(0, bar));
-        if (const size_t mark = function.find("] "); function[0] == '[' && mark < function.size())
-            function = function.substr(mark + 2);
-        return function + " (" + trimmed(fields.substr(bar + 1)) + ")";
+        std::istringstream parts(fields);
+        std::string name;
+        std::string library;
+        std::getline(parts, name, '|');
+        if (!std::getline(parts, library, '|'))
+            return trimmed(name);
+        name = trimmed(name);
+        if (const size_t mark = name.find("] "); name[0] == '[' && mark != std::string::npos)
+            name = name.substr(mark + 2);
+        if (name.rfind("0x", 0) == 0)
+            name = "functions without a symbol";
+        return name + " (" + trimmed(library) + ")";
     }
 
     std::filesystem::path file_;

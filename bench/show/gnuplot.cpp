@@ -23,6 +23,8 @@ constexpr const char *kHead = "set encoding utf8\n"
 constexpr const char *kColours[] = {"#336791", "#d1495b", "#edae49", "#66a182",
                                     "#8d6a9f", "#777777", "#2e4057", "#b08968"};
 
+constexpr const char *kShades[] = {"#336791", "#9ab8d0", "#bbbbbb"}; // of parts of a whole
+
 const char *
 colour(size_t number)
 {
@@ -141,13 +143,13 @@ draw_stacks(const std::filesystem::path &directory, const Plot &plot, const std:
     }
     std::string plots;
     for (size_t part = 0; part < parts.size(); part++)
-        plots +=
-            fmt::format("{}$data using {}{} title \"{}\" lc rgb '{}'", plots.empty() ? "" : ", ",
-                        part + 2, part == 0 ? ":xtic(1)" : "", parts[part], colour(part));
+        plots += fmt::format("{}$data using {}{} title \"{}\" lc rgb '{}'",
+                             plots.empty() ? "" : ", ", part + 2, part == 0 ? ":xtic(1)" : "",
+                             parts[part], kShades[part % std::size(kShades)]);
     return draw(directory, plot,
                 kHead + data + "EOD\n" + axis_program('y', {unit}) +
                     "set style data histograms\nset style histogram rowstacked\n"
-                    "set boxwidth 0.6\nset style fill solid 0.8\nset bmargin 5\n"
+                    "set boxwidth 0.6\nset style fill solid 1\nset bmargin 5\n"
                     "set key outside right top samplen 2\nplot " +
                     plots + "\n");
 }
