@@ -10,6 +10,7 @@
 #include "bench/measure/latency.h"
 #include "bench/measure/steady.h"
 #include "support/pg_cluster.h"
+#include "support/tree.h"
 
 namespace outbox::bench
 {
@@ -25,9 +26,9 @@ struct Options
     ApplicationOptions application;
     SteadyOptions steady;
     GrowthOptions growth;
-    test::Settings settings;                           // PostgreSQL's
-    std::string directory = OUTBOX_BUILD_DIR "/bench"; // of the figures and plots
-    std::string page;                                  // a Markdown page to write, or none
+    test::Settings settings;                         // PostgreSQL's
+    std::string directory = test::in_build("bench"); // of the figures and plots
+    std::string page;                                // a Markdown page to write, or none
 };
 
 } // namespace outbox::bench

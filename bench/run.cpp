@@ -11,6 +11,7 @@
 #include "bench/support/servers.h"
 #include "parts.h"
 #include "support/process.h"
+#include "support/tree.h"
 #include "support/workspace.h"
 
 namespace outbox::bench
@@ -65,7 +66,7 @@ std::string
 commit()
 {
     test::Finished git = test::run(test::Command(
-        {"git", "-C", OUTBOX_SOURCE_DIR, "describe", "--always", "--dirty", "--abbrev=10"}));
+        {"git", "-C", test::in_source("."), "describe", "--always", "--dirty", "--abbrev=10"}));
     git.output.erase(git.output.find_last_not_of('\n') + 1);
     return git.ok() ? git.output : "unknown";
 }

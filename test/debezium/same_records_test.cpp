@@ -9,6 +9,7 @@
 #include "e2e/servers.h"
 #include "support/consumer.h"
 #include "support/debezium.h"
+#include "support/tree.h"
 #include "support/workspace.h"
 
 namespace outbox::test
@@ -134,7 +135,7 @@ publish()
     Db db = database.connect();
     db.exec("create publication outbox_debezium for table outbox.events "
             "with (publish = 'insert', publish_via_partition_root = true)");
-    Properties properties = read_properties(OUTBOX_SOURCE_DIR "/docs/debezium.properties");
+    Properties properties = read_properties(in_source("docs/debezium.properties"));
     properties["transforms.outbox.route.topic.replacement"] = "debezium.${routedByValue}";
     properties["poll.interval.ms"] = "10";
     const Debezium debezium(server, database.name(), kafka().bootstrap(), properties);

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "pg.h"
+#include "tree.h"
 #include "workspace.h"
 
 namespace outbox::test
@@ -23,7 +24,7 @@ archives()
     static const std::string dir = []
     {
         std::string said =
-            run_or_throw(Command({OUTBOX_SOURCE_DIR "/scripts/fetch-debezium"}), kFetchLimit);
+            run_or_throw(Command({in_source("scripts/fetch-debezium")}), kFetchLimit);
         said.erase(said.find_last_not_of('\n') + 1);
         return said.substr(said.rfind('\n') + 1);
     }();
