@@ -60,7 +60,7 @@ sittings_text(const std::vector<Section> &sections)
         table.add({section.part->about, section.result.at("date").get<std::string>(),
                    section.result.at("commit").get<std::string>(),
                    fmt::format("{:.2f}", section.result.at("load_before").get<double>()),
-                   fmt::format("{:.0f}", section.result.at("seconds").get<double>() / kMinute)});
+                   fmt::format("{:.1f}", section.result.at("seconds").get<double>() / kMinute)});
     return table.text();
 }
 

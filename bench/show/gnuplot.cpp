@@ -15,7 +15,7 @@ namespace
 
 constexpr const char *kHead = "set encoding utf8\n"
                               "set terminal svg size 800,400 background rgb 'white' "
-                              "font 'sans-serif,13' noenhanced\n"
+                              "font 'sans-serif,12' noenhanced\n"
                               "set grid ytics lc rgb '#dddddd'\n"
                               "set border 3\n"
                               "set tics nomirror\n"
@@ -47,7 +47,7 @@ draw(const std::filesystem::path &directory, const Plot &plot, const std::string
 std::string
 wrapped(const std::string &title)
 {
-    constexpr size_t kWidth = 16;
+    constexpr size_t kWidth = 14;
     std::string text;
     size_t line = 0;
     for (size_t begin = 0; begin < title.size();)
@@ -150,7 +150,7 @@ draw_stacks(const std::filesystem::path &directory, const Plot &plot, const std:
                 kHead + data + "EOD\n" + axis_program('y', {unit}) +
                     "set style data histograms\nset style histogram rowstacked\n"
                     "set boxwidth 0.6\nset style fill solid 1\nset bmargin 5\n"
-                    "set key outside right top samplen 2\nplot " +
+                    "set key inside left top Left reverse samplen 2\nplot " +
                     plots + "\n");
 }
 
