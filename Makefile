@@ -74,7 +74,7 @@ check-fast:
 check-debian13:
 	@scripts/check-debian13
 check-debezium:
-	@scripts/prepare bench && scripts/bench compare-debezium
+	@scripts/prepare check debezium && scripts/check debezium
 check-monitoring:
 	@scripts/prepare monitoring && scripts/monitoring check
 monitoring-picture:

@@ -1,4 +1,4 @@
-// Reading what a run measured from its results.json.
+// Reading what a part measured from its figures.
 #pragma once
 
 #include <string>
@@ -74,6 +74,18 @@ latency_contenders(const Json &rate)
         for (const auto &[name, peer] : rate.at("peers").items())
             all.push_back({peer.at("title").get<std::string>(), &peer.at("ms")});
     return all;
+}
+
+// A sentence for each peer whose settings are in the figures.
+inline std::string
+peers_settings(const Json &figures)
+{
+    std::string text;
+    if (figures.contains("peers"))
+        for (const auto &[name, peer] : figures.at("peers").items())
+            text += peer.at("title").get<std::string>() + ": " +
+                    peer.at("settings").get<std::string>() + ".\n\n";
+    return text;
 }
 
 } // namespace outbox::bench

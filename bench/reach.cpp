@@ -4,7 +4,13 @@
 
 #include <fmt/format.h>
 
-#include "report.h"
+#include "bench/measure/application_cost.h"
+#include "bench/measure/drain.h"
+#include "bench/measure/growth.h"
+#include "bench/measure/idempotency_cost.h"
+#include "bench/measure/latency.h"
+#include "bench/measure/steady.h"
+#include "bench/measure/write_cost.h"
 
 namespace outbox::bench
 {
@@ -30,12 +36,10 @@ constexpr double kManyPart = 0.1;
 constexpr int kLatencyRate = 200; // events a second, that the limits of latency are for
 
 double
-largest_own_memory(const DrainResult &drain)
+largest_own_memory(const std::vector<DrainRun> &runs)
 {
-    long bytes = drain.relay_small.memory.own;
-    for (const DrainRun &run : drain.growth)
-        bytes = std::max(bytes, run.memory.own);
-    for (const DrainRun &run : drain.relay)
+    long bytes = 0;
+    for (const DrainRun &run : runs)
         bytes = std::max(bytes, run.memory.own);
     return static_cast<double>(bytes) / 1e6;
 }
@@ -49,42 +53,6 @@ polling_rate(const DrainResult &drain)
         if (peer.name != "debezium")
             rate = std::max(rate, rate_of(peer.runs).median);
     return rate;
-}
-
-// 0 when it was not measured.
-double
-rate_at(const std::vector<DrainRun> &growth, int64_t events)
-{
-    for (const DrainRun &run : growth)
-        if (run.events == events)
-            return run.rate();
-    return 0;
-}
-
-void
-add_drain(const DrainResult &drain, std::vector<Reach> &all)
-{
-    all.push_back(
-        {"relay's events/s, as a part of the bare producer's", drain.ratio(), kDrainRatio, true});
-    const double rate = drain.relay_rate().median;
-    if (const DrainPeer *debezium = drain.peer("debezium"))
-    {
-        all.push_back({"relay's events/s in Debezium's", rate / rate_of(debezium->runs).median,
-                       kTimesDebezium, true});
-        all.push_back({"relay's processor time, as a part of Debezium's",
-                       cpu_per_million(drain.relay) / cpu_per_million(debezium->runs),
-                       kCpuOfDebezium, false});
-    }
-    if (polling_rate(drain) > 0)
-        all.push_back({"relay's events/s in the fastest polling relay's",
-                       rate / polling_rate(drain), kTimesPolling, true});
-    all.push_back({"relay's peak memory in MB, without shared memory", largest_own_memory(drain),
-                   kMemoryMegabytes, false});
-    const double small = rate_at(drain.growth, kSmallBacklog);
-    const double large = rate_at(drain.growth, kLargeBacklog);
-    if (small > 0 && large > 0)
-        all.push_back({"relay's events/s at 10^7 events, as a part of those at 10^5", large / small,
-                       kGrownRate, true});
 }
 
 void
@@ -107,36 +75,87 @@ add_latency(const LatencyResult &latency, std::vector<Reach> &all)
 } // namespace
 
 std::vector<Reach>
-reaches(const Results &results)
+reaches(const DrainResult &drain)
 {
     std::vector<Reach> all;
-    if (results.drain)
-        add_drain(*results.drain, all);
-    for (const LatencyResult &latency : results.latency)
-        if (latency.rate == kLatencyRate)
-            add_latency(latency, all);
-    if (results.write)
+    all.push_back(
+        {"relay's events/s, as a part of the bare producer's", drain.ratio(), kDrainRatio, true});
+    const double rate = drain.relay_rate().median;
+    if (const DrainPeer *debezium = drain.peer("debezium"))
     {
-        all.push_back({"emit() in bare INSERTs, a statement each",
-                       results.write->single.times_bare(Writer::kEmit), kTimesBareInsert, false});
-        all.push_back({"emit() in bare INSERTs, one statement for all",
-                       results.write->set.times_bare(Writer::kEmit), kTimesBareInsert, false});
+        all.push_back({"relay's events/s in Debezium's", rate / rate_of(debezium->runs).median,
+                       kTimesDebezium, true});
+        all.push_back({"relay's processor time, as a part of Debezium's",
+                       cpu_per_million(drain.relay) / cpu_per_million(debezium->runs),
+                       kCpuOfDebezium, false});
     }
-    if (results.application)
-        all.push_back({"WAL of a published event, as a part of the classic table's",
-                       results.application->wal_part(), kWalOfClassic, false});
-    if (results.steady)
-        all.push_back({"dead tuples in outbox.events",
-                       static_cast<double>(results.steady->runs.front().most_dead_tuples()), 0,
-                       false});
-    if (results.idempotency)
-    {
-        all.push_back({"mark_processed() in bare INSERTs", results.idempotency->times_bare(),
-                       kTimesBareMark, false});
-        all.push_back({"mark_processed_many(), as a part of single calls",
-                       results.idempotency->many_part(), kManyPart, false});
-    }
+    if (polling_rate(drain) > 0)
+        all.push_back({"relay's events/s in the fastest polling relay's",
+                       rate / polling_rate(drain), kTimesPolling, true});
+    all.push_back({"relay's peak memory in MB, without shared memory",
+                   largest_own_memory(drain.relay), kMemoryMegabytes, false});
     return all;
+}
+
+std::vector<Reach>
+reaches(const std::vector<LatencyResult> &latency)
+{
+    std::vector<Reach> all;
+    for (const LatencyResult &rate : latency)
+        if (rate.rate == kLatencyRate)
+            add_latency(rate, all);
+    return all;
+}
+
+std::vector<Reach>
+reaches(const WriteCostResult &write)
+{
+    return {{"emit() in bare INSERTs, a statement each", write.single.times_bare(Writer::kEmit),
+             kTimesBareInsert, false},
+            {"emit() in bare INSERTs, one statement for all", write.set.times_bare(Writer::kEmit),
+             kTimesBareInsert, false}};
+}
+
+std::vector<Reach>
+reaches(const ApplicationResult &application)
+{
+    return {{"WAL of a published event, as a part of the classic table's", application.wal_part(),
+             kWalOfClassic, false}};
+}
+
+std::vector<Reach>
+reaches(const SteadyResult &steady)
+{
+    if (steady.run.name != kRelayRun)
+        return {};
+    return {{"dead tuples in outbox.events", static_cast<double>(steady.run.most_dead_tuples()), 0,
+             false}};
+}
+
+std::vector<Reach>
+reaches(const GrowthResult &growth)
+{
+    std::vector<Reach> all;
+    double largest = 0;
+    for (const BacklogGrowth &backlog : growth.backlogs)
+        largest = std::max(largest, largest_own_memory(backlog.runs));
+    all.push_back({"relay's peak memory in MB at any backlog, without shared memory", largest,
+                   kMemoryMegabytes, false});
+    const BacklogGrowth *small = growth.backlog(kSmallBacklog);
+    const BacklogGrowth *large = growth.backlog(kLargeBacklog);
+    if (small != nullptr && large != nullptr)
+        all.push_back({"relay's events/s at 10^7 events, as a part of those at 10^5",
+                       rate_of(large->runs).median / rate_of(small->runs).median, kGrownRate,
+                       true});
+    return all;
+}
+
+std::vector<Reach>
+reaches(const IdempotencyCostResult &idempotency)
+{
+    return {{"mark_processed() in bare INSERTs", idempotency.times_bare(), kTimesBareMark, false},
+            {"mark_processed_many(), as a part of single calls", idempotency.many_part(), kManyPart,
+             false}};
 }
 
 } // namespace outbox::bench

@@ -1,14 +1,19 @@
 // What the project wants to reach, and whether it does.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
 namespace outbox::bench
 {
 
-struct Results;
+struct ApplicationResult;
+struct DrainResult;
+struct GrowthResult;
+struct IdempotencyCostResult;
+struct LatencyResult;
+struct SteadyResult;
+struct WriteCostResult;
 
 struct Reach
 {
@@ -20,7 +25,13 @@ struct Reach
     bool met() const { return at_least ? figure >= limit : figure <= limit; }
 };
 
-// Those that the results tell something about.
-std::vector<Reach> reaches(const Results &results);
+// Those that the result tells something about.
+std::vector<Reach> reaches(const DrainResult &drain);
+std::vector<Reach> reaches(const std::vector<LatencyResult> &latency);
+std::vector<Reach> reaches(const WriteCostResult &write);
+std::vector<Reach> reaches(const ApplicationResult &application);
+std::vector<Reach> reaches(const SteadyResult &steady);
+std::vector<Reach> reaches(const GrowthResult &growth);
+std::vector<Reach> reaches(const IdempotencyCostResult &idempotency);
 
 } // namespace outbox::bench

@@ -16,11 +16,6 @@ namespace outbox::bench
 namespace
 {
 
-constexpr const char *kClassic =
-    "insert into classic_outbox (id, aggregate_type, aggregate_id, type, payload) "
-    "values (gen_random_uuid(), :type, 'order-' || :n::text, :event, :payload);\n";
-constexpr const char *kEmit =
-    "select outbox.emit(:type, 'order-' || :n::text, :event, :payload);\n";
 constexpr const char *kEvents =
     "insert into outbox.events (aggregate_type, aggregate_id, event_type, payload) "
     "values (:type, 'order-' || :n::text, :event, :payload);\n";
@@ -39,8 +34,8 @@ struct Way
 
 constexpr Way kWays[] = {
     {"none", "no event", ""},
-    {"classic", "INSERT into a classic outbox table", kClassic},
-    {"emit", "outbox.emit()", kEmit},
+    {"classic", "INSERT into a classic outbox table", kClassicScript},
+    {"emit", "outbox.emit()", kEmitScript},
     {"events", "INSERT INTO outbox.events", kEvents},
     {"message", "pg_logical_emit_message()", kMessage},
 };
@@ -57,19 +52,14 @@ make_tables(const Database &database)
     db.exec("vacuum analyze bench_accounts");
 }
 
-std::string
-random_row()
-{
-    return "\\set n random(0, 9999)\n";
-}
-
 void
 measure_clients(Servers &servers, const Database &database, const Way &way,
                 const ApplicationOptions &options, WriteWay &result)
 {
     database.connect().exec("checkpoint");
     const std::string script =
-        random_row() + "begin;\nupdate bench_accounts set balance = balance + 1 where id = :n;\n" +
+        kRandomNumber +
+        std::string("begin;\nupdate bench_accounts set balance = balance + 1 where id = :n;\n") +
         way.sql + "commit;\n";
     const PgbenchRun run = run_pgbench(servers, database, script, options.clients, options.seconds);
     result.rates.push_back(run.rate());
@@ -90,7 +80,8 @@ wal_bytes(Servers &servers, const Database &database, const char *sql, int event
     test::Db db = database.connect();
     db.exec("checkpoint");
     const std::string before = db.value("select pg_current_wal_insert_lsn()");
-    run_pgbench(servers, database, random_row() + sql, kClients, 0, events / kClients);
+    run_pgbench(servers, database, std::string(kRandomNumber) + sql, kClients, 0,
+                events / kClients);
     if (!test::wait_until(std::chrono::seconds(60), [&] { return published(db); }))
         throw std::runtime_error("the events do not get published");
     db.exec("select pg_logical_emit_message(true, 'bench', '')"); // flushes all before it
@@ -118,7 +109,7 @@ measure_wal(Servers &servers, int round, int events, std::vector<PublishedWal> &
 
     PollingOptions polling;
     auto relay = start_polling_relay(servers, database, polling);
-    add(1, wal_bytes(servers, database, kClassic, events,
+    add(1, wal_bytes(servers, database, kClassicScript, events,
                      [](test::Db &db)
                      {
                          return db.value("select not exists (select from classic_outbox "
@@ -130,7 +121,7 @@ measure_wal(Servers &servers, int round, int events, std::vector<PublishedWal> &
     test::Db db = database.connect();
     wait_for_relay(db);
     const int written = events / 4 * 4;
-    add(2, wal_bytes(servers, database, kEmit, events,
+    add(2, wal_bytes(servers, database, kEmitScript, events,
                      [&](test::Db &)
                      {
                          return db.value("select published_total from outbox.relay_status") ==

@@ -13,6 +13,14 @@
 namespace outbox::bench
 {
 
+// Scripts of pgbench that write one event. Its key is of the number n.
+constexpr const char *kRandomNumber = "\\set n random(0, 9999)\n";
+constexpr const char *kClassicScript =
+    "insert into classic_outbox (id, aggregate_type, aggregate_id, type, payload) "
+    "values (gen_random_uuid(), :type, 'order-' || :n::text, :event, :payload);\n";
+constexpr const char *kEmitScript =
+    "select outbox.emit(:type, 'order-' || :n::text, :event, :payload);\n";
+
 struct ApplicationOptions
 {
     int clients = 8;

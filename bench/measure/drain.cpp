@@ -22,8 +22,11 @@ namespace
 constexpr double kDrainSeconds = 600;
 constexpr int64_t kWarmUp = 500000;
 
+} // namespace
+
 DrainRun
-drain_bare(Servers &servers, const Topic &topic, int64_t events)
+drain_bare(Servers &servers, const Topic &topic, int64_t events,
+           const std::function<void(pid_t)> &at_work)
 {
     std::unique_ptr<test::Process> producer;
     const auto go = [&]
@@ -35,22 +38,28 @@ drain_bare(Servers &servers, const Topic &topic, int64_t events)
         producer = std::make_unique<test::Process>(command);
     };
     return complete(watch_drain(servers, topic.name(), events,
-                                {go, [&] { return producer->pid(); }}, kDrainSeconds),
+                                {go, [&] { return producer->pid(); }, 0, at_work}, kDrainSeconds),
                     topic.name());
 }
 
-DrainRun
-drain_relay(Servers &servers, Database &database, int64_t events)
+void
+fill_events(const Database &database, int64_t events)
 {
     fill(database, events,
          "select count(outbox.emit($1, key, $2, payload)) from bench_inputs "
          "where n between $3 and $4");
+}
+
+DrainRun
+drain_relay(Servers &servers, Database &database, int64_t events,
+            const std::function<void(pid_t)> &at_work)
+{
     test::Db db = database.connect();
-    const DrainRun run =
-        complete(watch_drain(servers, database.topic(), events,
-                             {[&] { database.start_relay(); }, [&] { return running_relay(db); }},
-                             kDrainSeconds),
-                 database.topic());
+    const DrainRun run = complete(watch_drain(servers, database.topic(), events,
+                                              {[&] { database.start_relay(); },
+                                               [&] { return running_relay(db); }, 0, at_work},
+                                              kDrainSeconds),
+                                  database.topic());
 
     const bool told =
         test::wait_until(std::chrono::seconds(10),
@@ -64,6 +73,9 @@ drain_relay(Servers &servers, Database &database, int64_t events)
     return run;
 }
 
+namespace
+{
+
 // One round of both. Their topics' names are of one length, because records hold them.
 void
 run_round(Servers &servers, int round, int64_t events, DrainResult &result)
@@ -72,6 +84,7 @@ run_round(Servers &servers, int round, int64_t events, DrainResult &result)
     result.bare.push_back(drain_bare(servers, topic, events));
     show_progress("bare", result.bare.back());
     Database database(servers, fmt::format("relay_{}", round));
+    fill_events(database, events);
     result.relay.push_back(drain_relay(servers, database, events));
     show_progress("relay", result.relay.back());
     if (round == 0)
@@ -109,15 +122,6 @@ measure_drain(Servers &servers, const DrainOptions &options, int rounds)
     DrainResult result;
     for (int round = 1; round <= rounds; round++)
         run_round(servers, round, options.events, result);
-    Database database(servers, "small");
-    result.relay_small = drain_relay(servers, database, options.events / 10);
-    show_progress("relay", result.relay_small);
-    for (const int64_t backlog : options.backlogs)
-    {
-        Database grown(servers, fmt::format("grown_{}", backlog));
-        result.growth.push_back(drain_relay(servers, grown, backlog));
-        show_progress("relay", result.growth.back());
-    }
     result.peers = measure_drain_peers(servers, options, rounds);
     return result;
 }
@@ -127,12 +131,10 @@ to_json(const DrainResult &result)
 {
     nlohmann::ordered_json all = {{"bare", to_json(result.bare)},
                                   {"relay", to_json(result.relay)},
-                                  {"relay_small", to_json(result.relay_small)},
                                   {"ratio", result.ratio()}};
-    if (!result.growth.empty())
-        all["growth"] = to_json(result.growth);
     for (const DrainPeer &peer : result.peers)
-        all["peers"][peer.name] = {{"title", peer.title}, {"runs", to_json(peer.runs)}};
+        all["peers"][peer.name] = {
+            {"title", peer.title}, {"settings", peer.settings}, {"runs", to_json(peer.runs)}};
     return all;
 }
 

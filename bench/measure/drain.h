@@ -20,6 +20,7 @@ struct DrainPeer
 {
     std::string name;
     std::string title;
+    std::string settings;       // that matter for speed
     std::vector<DrainRun> runs; // one entry for each round
 };
 
@@ -27,9 +28,7 @@ struct DrainResult
 {
     std::vector<DrainRun> bare;  // one entry for each round
     std::vector<DrainRun> relay; // the same
-    DrainRun relay_small;        // a tenth of the events, for the memory
     std::vector<DrainPeer> peers;
-    std::vector<DrainRun> growth; // the relay's, one for each of the options' backlogs
 
     Spread bare_rate() const;
     Spread relay_rate() const;
@@ -42,7 +41,6 @@ struct DrainResult
 struct DrainOptions
 {
     int64_t events = 1000000;
-    std::vector<int64_t> backlogs;    // events that the relay drains besides, from small to large
     double peer_seconds = 120;        // after which a peer is told by what it has done
     std::vector<std::string> peers;   // "polling", "debezium"
     std::vector<int> polling_batches; // rows of a transaction; empty: the best, see there
@@ -52,6 +50,18 @@ struct DrainOptions
 // The word "go" is the reload that tells the relay of Kafka, or the start of the bare producer's
 // process: what either needs to get going counts. The end is told by the broker.
 DrainResult measure_drain(Servers &servers, const DrainOptions &options, int rounds);
+
+// Commits a backlog to outbox.events.
+void fill_events(const Database &database, int64_t events);
+
+// The relay's way through the backlog of so many events that its database has.
+// `at_work` is told of its process when its first record is in Kafka.
+DrainRun drain_relay(Servers &servers, Database &database, int64_t events,
+                     const std::function<void(pid_t)> &at_work = {});
+
+// The bare producer's way through as many events.
+DrainRun drain_bare(Servers &servers, const Topic &topic, int64_t events,
+                    const std::function<void(pid_t)> &at_work = {});
 
 nlohmann::ordered_json to_json(const DrainResult &result);
 

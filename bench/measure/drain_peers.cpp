@@ -21,24 +21,28 @@ namespace
 constexpr int kWorkers[] = {1, 4};
 constexpr int64_t kJvmWarmUp = 200000;
 
-// The relay's process begins at the word "go", as ours and the bare producer's do.
+} // namespace
+
 DrainRun
 drain_polling(Servers &servers, const std::string &name, const PollingOptions &polling,
-              const DrainOptions &options)
+              int64_t events, double limit_seconds)
 {
     const Database database(servers, name);
     make_classic_outbox(database);
-    fill_classic_outbox(database, options.events);
+    fill_classic_outbox(database, events);
     std::unique_ptr<test::Process> relay;
     const auto go = [&] { relay = start_polling_relay(servers, database, polling); };
-    const DrainRun run = watch_drain(servers, database.topic(), options.events,
-                                     {go, [&] { return relay->pid(); }}, options.peer_seconds);
+    const DrainRun run = watch_drain(servers, database.topic(), events,
+                                     {go, [&] { return relay->pid(); }}, limit_seconds);
     relay.reset();
     check_records(servers, database.topic());
     if (run.complete)
-        check_count(servers, database.topic(), options.events);
+        check_count(servers, database.topic(), events);
     return run;
 }
+
+namespace
+{
 
 DrainPeer
 measure_polling(Servers &servers, const PollingOptions &polling, const DrainOptions &options,
@@ -53,10 +57,11 @@ measure_polling(Servers &servers, const PollingOptions &polling, const DrainOpti
         peer.name += fmt::format("_{}", polling.batch);
         peer.title += fmt::format(", {} rows", polling.batch);
     }
+    peer.settings = polling_settings(polling);
     for (int round = 1; round <= rounds; round++)
     {
-        peer.runs.push_back(
-            drain_polling(servers, fmt::format("{}_{}", peer.name, round), polling, options));
+        peer.runs.push_back(drain_polling(servers, fmt::format("{}_{}", peer.name, round), polling,
+                                          options.events, options.peer_seconds));
         show_progress(peer.name.c_str(), peer.runs.back());
     }
     return peer;
@@ -70,10 +75,12 @@ measure_debezium(Servers &servers, const DrainOptions &options, int rounds)
     DrainPeer peer;
     peer.name = "debezium";
     peer.title = "Debezium";
+    const Properties properties = debezium_settings(Purpose::kThroughput, options.debezium);
+    peer.settings = describe(properties);
     const LogicalDecoding logical_decoding(servers);
     const Database database(servers, "dbz_all");
     make_classic_outbox(database);
-    Debezium debezium(servers, database, classic_connector(database, options.debezium));
+    Debezium debezium(servers, database, classic_connector(database, properties));
     for (int round = 0; round <= rounds; round++)
     {
         debezium.pause();

@@ -171,6 +171,7 @@ to_json(const LatencyResult &result)
     {
         all["peers"][peer.name] = to_json(peer.way);
         all["peers"][peer.name]["title"] = peer.title;
+        all["peers"][peer.name]["settings"] = peer.settings;
     }
     return all;
 }

@@ -46,6 +46,7 @@ struct LatencyPeer
 {
     std::string name;
     std::string title;
+    std::string settings; // that matter for speed
     Way way;
 };
 

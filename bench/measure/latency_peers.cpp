@@ -30,6 +30,7 @@ measure_polling(Servers &servers, const LatencyOptions &options, int workers, in
     LatencyPeer peer;
     peer.name = fmt::format("polling_{}", workers);
     peer.title = polling_title(polling);
+    peer.settings = polling_settings(polling);
     for (int round = 0; round < rounds; round++)
     {
         const Database database(servers, fmt::format("{}_{}_{}", peer.name, result.rate, round));
@@ -58,17 +59,19 @@ measure_debezium(Servers &servers, const LatencyOptions &options, int rounds,
                  std::vector<LatencyResult> &results)
 {
     const LogicalDecoding logical_decoding(servers);
+    const Properties properties = debezium_settings(Purpose::kLatency, options.debezium);
     for (LatencyResult &result : results)
     {
         std::cerr << fmt::format("latency of Debezium at {} events/s ...\n", result.rate);
         LatencyPeer peer;
         peer.name = "debezium";
         peer.title = "Debezium";
+        peer.settings = describe(properties);
         for (int round = 0; round < rounds; round++)
         {
             const Database database(servers, fmt::format("debezium_{}_{}", result.rate, round));
             make_classic_outbox(database);
-            Debezium debezium(servers, database, classic_connector(database, options.debezium));
+            Debezium debezium(servers, database, classic_connector(database, properties));
             warm_up(servers, database);
             measure_way(servers, database, kClassicInsertInput, Load(options, result.rate),
                         debezium.pid(), peer.way);

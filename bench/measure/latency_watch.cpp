@@ -107,13 +107,14 @@ payload(int number)
 }
 
 Action
-transactions(const Database &database, const std::string &sql, Load &load)
+transactions(const Database &database, const std::string &sql, Load &load,
+             const std::string &afterwards)
 {
     auto db = std::make_shared<test::Db>(database.connect());
     const std::string with_input = "with input (aggregate_id, payload) as (select * from "
                                    "unnest($3::text[], $4::jsonb[])) " +
                                    sql;
-    return [db, with_input, &database, &load](int transaction)
+    return [db, with_input, afterwards, &database, &load](int transaction)
     {
         std::vector<std::string> keys;
         std::vector<std::string> payloads;
@@ -124,7 +125,10 @@ transactions(const Database &database, const std::string &sql, Load &load)
             payloads.push_back(payload(number));
         }
         db->exec("begin");
-        db->exec(with_input, database.type(), kEventType, array_of(keys), array_of(payloads));
+        const std::vector<std::string> made =
+            db->column(with_input, database.type(), kEventType, array_of(keys), array_of(payloads));
+        if (!afterwards.empty())
+            db->exec(afterwards, array_of(made));
         const WallTime began = std::chrono::system_clock::now();
         for (int number = first; number < first + load.each; number++)
             load.sent[static_cast<size_t>(number)] = began;

@@ -50,7 +50,10 @@ const std::string &payload(int number);
 
 // Transactions of one statement and a COMMIT, which alone is timed. `sql` writes the rows of
 // "input": aggregate_id, payload; $1 is the aggregate type, $2 the event type.
-Action transactions(const Database &database, const std::string &sql, Load &load);
+// `afterwards`, if there is one, is a second statement of the transaction: $1 are the values of the
+// first column that the first one returned, as an array.
+Action transactions(const Database &database, const std::string &sql, Load &load,
+                    const std::string &afterwards = "");
 
 // One round of transactions whose events something carries to Kafka: `process`.
 void measure_way(Servers &servers, const Database &database, const std::string &sql, Load load,

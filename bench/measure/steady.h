@@ -1,6 +1,7 @@
 // What tables, vacuum and a relay come to while events are written and published at a steady rate.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -15,9 +16,9 @@ namespace outbox::bench
 struct SteadyOptions
 {
     int seconds = 20;
-    int rate = 10000;               // events a second
-    int samples = 20;               // over the time
-    std::vector<std::string> peers; // as in DrainOptions
+    int rate = 10000;                            // events a second
+    int samples = 20;                            // over the time
+    std::map<std::string, std::string> debezium; // as in DrainOptions
 };
 
 // At one moment.
@@ -28,7 +29,8 @@ struct SteadySample
     long index_bytes = 0;
     long dead_tuples = 0; // as the statistics have them, which are about a second old
     long autovacuums = 0;
-    long behind = 0; // events written and not yet in Kafka
+    long wal_kept = 0; // bytes that a replication slot holds back
+    long behind = 0;   // events written and not yet in Kafka
     double cpu_seconds = 0;
     MemoryUse memory;
 };
@@ -42,13 +44,23 @@ struct SteadyRun
     long most_dead_tuples() const;
 };
 
+constexpr const char *kRelayRun = "relay";
+
 struct SteadyResult
 {
     SteadyOptions options;
-    std::vector<SteadyRun> runs; // the relay's is the first
+    SteadyRun run;
 };
 
+// Each takes as long as the options say, so that each can have a sitting of its own. Our relay:
 SteadyResult measure_steady(Servers &servers, const SteadyOptions &options);
+
+// The classic table, whose rows a polling relay marks.
+SteadyResult measure_steady_polling(Servers &servers, const SteadyOptions &options);
+
+// The classic table as Debezium's documentation has it: a row is deleted by the transaction that
+// inserted it, as Debezium reads it from the WAL.
+SteadyResult measure_steady_debezium(Servers &servers, const SteadyOptions &options);
 
 nlohmann::ordered_json to_json(const SteadyResult &result);
 

@@ -242,6 +242,14 @@ polling_title(const PollingOptions &options)
                        options.workers == 1 ? "" : "s");
 }
 
+std::string
+polling_settings(const PollingOptions &options)
+{
+    return fmt::format("at most {} rows in a transaction, {} ms until it looks again when there "
+                       "were none, a producer as the relay's",
+                       options.batch, options.idle_ms);
+}
+
 void
 run_polling_relay(const PollingOptions &options)
 {

@@ -32,8 +32,9 @@ struct PollingOptions
     int idle_ms = 5;
 };
 
-// Its name in reports.
+// Its name in reports, and what else there is to say of it.
 std::string polling_title(const PollingOptions &options);
+std::string polling_settings(const PollingOptions &options);
 
 // The process that is measured: its workers run until its stdin ends, or one of them fails,
 // which ends the process.

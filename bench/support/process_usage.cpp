@@ -1,6 +1,7 @@
 #include "process_usage.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <sstream>
 #include <string>
 
@@ -18,6 +19,36 @@ std::string
 proc_file(pid_t pid, const char *name)
 {
     return test::read_file("/proc/" + std::to_string(pid) + "/" + name);
+}
+
+// The sum of two neighbouring fields of its "stat", which are times, the first of them this many
+// fields behind the name.
+double
+two_times(pid_t pid, int first)
+{
+    const std::string stat = proc_file(pid, "stat");
+    const size_t name_end = stat.rfind(')'); // the name may hold anything
+    if (name_end == std::string::npos)
+        return 0;
+    std::istringstream words(stat.substr(name_end + 1));
+    std::string skipped;
+    for (int i = 1; i < first; i++)
+        words >> skipped;
+    double user = 0;
+    double system = 0;
+    words >> user >> system;
+    return (user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
+}
+
+// From a "schedstat", whose first number is nanoseconds.
+double
+scheduled_seconds(const std::string &schedstat)
+{
+    constexpr double kNanosecond = 1e-9;
+    std::istringstream words(schedstat);
+    double nanoseconds = 0;
+    words >> nanoseconds;
+    return nanoseconds * kNanosecond;
 }
 
 } // namespace
@@ -56,29 +87,29 @@ memory_use(pid_t pid)
 double
 cpu_seconds(pid_t pid)
 {
-    const std::string stat = proc_file(pid, "stat");
-    const size_t name_end = stat.rfind(')'); // the name may hold anything
-    if (name_end == std::string::npos)
-        return 0;
-    std::istringstream words(stat.substr(name_end + 1));
-    // After the name come state, ppid, ...; utime and stime are the 12th and 13th.
-    std::string skipped;
-    for (int i = 0; i < 11; i++)
-        words >> skipped;
-    double user = 0;
-    double system = 0;
-    words >> user >> system;
-    return (user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
+    return two_times(pid, 12); // utime, stime
+}
+
+double
+ended_children_cpu_seconds(pid_t pid)
+{
+    return two_times(pid, 14); // cutime, cstime
+}
+
+double
+exact_cpu_seconds(pid_t pid)
+{
+    double seconds = 0;
+    for (const auto &thread :
+         std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/task"))
+        seconds += scheduled_seconds(test::read_file(thread.path() / "schedstat"));
+    return seconds;
 }
 
 double
 main_thread_cpu_seconds(pid_t pid)
 {
-    constexpr double kNanosecond = 1e-9;
-    std::istringstream words(proc_file(pid, "schedstat"));
-    double nanoseconds = 0;
-    words >> nanoseconds;
-    return nanoseconds * kNanosecond;
+    return scheduled_seconds(proc_file(pid, "schedstat"));
 }
 
 double

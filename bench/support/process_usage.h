@@ -24,6 +24,12 @@ MemoryUse memory_use(pid_t pid);
 // Processor time of all its threads so far, in seconds; in steps of a clock tick (10 ms).
 double cpu_seconds(pid_t pid);
 
+// The same, exactly, of the threads that it has now. For processes in which none ends meanwhile.
+double exact_cpu_seconds(pid_t pid);
+
+// Processor time of its children that have ended so far, in seconds.
+double ended_children_cpu_seconds(pid_t pid);
+
 // Processor time of its first thread so far, exactly. For PostgreSQL's backends, which have no
 // other.
 double main_thread_cpu_seconds(pid_t pid);

@@ -52,6 +52,7 @@ Servers::Servers(const test::Settings &settings)
                       {"full_page_writes", "on"},
                       {"shared_buffers", "512MB"},
                       {"max_wal_size", "4GB"},
+                      {"max_worker_processes", "32"},
                       {"checkpoint_timeout", "30min"}});
 
     if (setenv(kJvmVariable, jvm_options().c_str(), 1) != 0)
@@ -101,9 +102,15 @@ Database::~Database()
 void
 Database::start_relay()
 {
+    name_kafka();
+    servers_.postgresql.reload();
+}
+
+void
+Database::name_kafka()
+{
     connect().exec(fmt::format("alter database {} set outbox.bootstrap_servers = '{}'", name_,
                                servers_.kafka.bootstrap()));
-    servers_.postgresql.reload();
 }
 
 pid_t

@@ -59,6 +59,9 @@ public:
     // Tells the relay of Kafka, which makes it start anew and begin.
     void start_relay();
 
+    // The same but for the server's reload, which may be one for several databases.
+    void name_kafka();
+
 private:
     Servers &servers_;
     std::string name_;

@@ -35,10 +35,10 @@ delete_topic(const std::string &bootstrap, const std::string &topic)
 
 } // namespace
 
-TopicWatch::TopicWatch(const std::string &bootstrap, const std::string &topic)
+TopicWatch::TopicWatch(const std::string &bootstrap, std::vector<std::string> topics)
     : client_(test::make_kafka_client(RD_KAFKA_CONSUMER, bootstrap,
                                       {{"socket.nagle.disable", "true"}})),
-      topic_(topic)
+      topics_(std::move(topics))
 {
     // Right after its creation a topic may have no leader yet.
     int64_t none = 0;
@@ -60,12 +60,14 @@ TopicWatch::records()
 bool
 TopicWatch::look(int64_t &records, std::string &problem)
 {
-    const Partitions ends(rd_kafka_topic_partition_list_new(kPartitions),
-                          &rd_kafka_topic_partition_list_destroy);
+    const Partitions ends(
+        rd_kafka_topic_partition_list_new(kPartitions * static_cast<int>(topics_.size())),
+        &rd_kafka_topic_partition_list_destroy);
     // Asked for the offset "at time" RD_KAFKA_OFFSET_END, the broker tells the end.
-    for (int partition = 0; partition < kPartitions; partition++)
-        rd_kafka_topic_partition_list_add(ends.get(), topic_.c_str(), partition)->offset =
-            RD_KAFKA_OFFSET_END;
+    for (const std::string &topic : topics_)
+        for (int partition = 0; partition < kPartitions; partition++)
+            rd_kafka_topic_partition_list_add(ends.get(), topic.c_str(), partition)->offset =
+                RD_KAFKA_OFFSET_END;
     rd_kafka_resp_err_t error = rd_kafka_offsets_for_times(client_.get(), ends.get(), kLimitMs);
     records = 0;
     for (int i = 0; i < ends->cnt && error == RD_KAFKA_RESP_ERR_NO_ERROR; i++)
@@ -73,7 +75,7 @@ TopicWatch::look(int64_t &records, std::string &problem)
         error = ends->elems[i].err;
         records += ends->elems[i].offset;
     }
-    problem = "cannot look at the end of " + topic_ + ": " + rd_kafka_err2str(error);
+    problem = "cannot look at the end of " + topics_.front() + ": " + rd_kafka_err2str(error);
     return error == RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 
