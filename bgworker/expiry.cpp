@@ -49,13 +49,9 @@ int64
 remove_from_block(Relation relation, BlockNumber block, AttrNumber column, TimestampTz expired,
                   TupleTableSlot *slot)
 {
-    ItemPointerData first;
-    ItemPointerData last;
-    ItemPointerSet(&first, block, FirstOffsetNumber);
-    ItemPointerSet(&last, block, MaxOffsetNumber);
-    TableScanDesc scan = table_beginscan_tidrange(relation, GetActiveSnapshot(), &first, &last);
+    TableScanDesc scan = begin_block_scan(relation, GetActiveSnapshot(), block);
     int64 removed = 0;
-    while (table_scan_getnextslot_tidrange(scan, ForwardScanDirection, slot))
+    while (next_of_block(scan, slot))
     {
         bool is_null;
         const Datum time = slot_getattr(slot, column, &is_null);

@@ -300,6 +300,33 @@ begin_returned_rows(FunctionCallInfo fcinfo, bool expected)
 #endif
 }
 
+// A scan of the rows in one block, which the table must have.
+inline TableScanDesc
+begin_block_scan(Relation table, Snapshot snapshot, BlockNumber block)
+{
+#if PG_VERSION_NUM >= 140000
+    ItemPointerData first;
+    ItemPointerData last;
+    ItemPointerSet(&first, block, FirstOffsetNumber);
+    ItemPointerSet(&last, block, MaxOffsetNumber);
+    return table_beginscan_tidrange(table, snapshot, &first, &last);
+#else
+    TableScanDesc scan = table_beginscan_strat(table, snapshot, 0, nullptr, true, false);
+    heap_setscanlimits(scan, block, 1);
+    return scan;
+#endif
+}
+
+inline bool
+next_of_block(TableScanDesc scan, TupleTableSlot *slot)
+{
+#if PG_VERSION_NUM >= 140000
+    return table_scan_getnextslot_tidrange(scan, ForwardScanDirection, slot);
+#else
+    return table_scan_getnextslot(scan, ForwardScanDirection, slot);
+#endif
+}
+
 // Who holds a lock on the relation that is in the way of an exclusive one: a process, or 0 for a
 // prepared transaction. Only to be told to people: it may have changed by now.
 inline int

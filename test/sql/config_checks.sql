@@ -31,5 +31,12 @@ set outbox.backoff_max = '2h';
 set outbox.max_in_flight = 0;
 set outbox.max_event_size = '1GB';
 \set VERBOSITY default
-set outbox.no_such_setting = 1;
+-- names that nobody has defined are refused since version 15
+do $$
+begin
+  set outbox.no_such_setting = 1;
+  raise notice 'wrongly taken: %', (current_setting('server_version_num')::int >= 150000)::text;
+exception when invalid_name then
+  raise notice 'wrongly taken: false';
+end $$;
 set outbox.serialize_keys = maybe;

@@ -140,9 +140,8 @@ PgCluster::init(const Settings &settings)
         settings_[name] = value;
 
     // --no-sync spares the new directory's fsync only; the running server's fsync stays on.
-    Command initdb({program("initdb"), "--no-sync", "--no-instructions", "--username=postgres",
-                    "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8",
-                    "--pgdata=" + data_dir_.string()});
+    Command initdb({program("initdb"), "--no-sync", "--username=postgres", "--auth=trust",
+                    "--encoding=UTF8", "--locale=C.UTF-8", "--pgdata=" + data_dir_.string()});
     initdb.as_server_user = true;
     run_or_throw(initdb);
 
