@@ -366,3 +366,38 @@ REAL_KAFKA_TEST(Routes, WhatWasSetAsideFollowsANewRouteInOrderBeforeAnythingNewe
             << scene.describe();
     }
 }
+
+// Kafka refuses events while the route is being changed: in the new topic none is behind what was
+// emitted after it.
+REAL_KAFKA_TEST(Routes, AnEventThatIsRefusedDuringAChangeIsNotOvertakenInTheNewTopic)
+{
+    constexpr int kRounds = 25;
+    SmallTopic scene(cluster(), {{"outbox.max_attempts", "1000"}});
+    const std::string wide = scene.database().name() + ".wide";
+    kafka().create_topic(wide, 1);
+    Consumer consumer(kafka().bootstrap(), {wide});
+    scene.db().exec("create procedure public.play(type text, key text, topic text) language "
+                    "plpgsql as $$ begin "
+                    "delete from outbox.routes; commit; "
+                    "perform outbox.emit(type, key, 'large', to_jsonb(repeat('x', 6000))); commit; "
+                    "perform pg_sleep(random() * 0.004); "
+                    "insert into outbox.routes (aggregate_type, topic) values (type, topic); "
+                    "commit; "
+                    "for i in 1..3 loop perform outbox.emit(type, key, 'small', to_jsonb(i)); "
+                    "commit; end loop; end $$");
+    size_t expected = 0;
+    for (int round = 0; round < kRounds; ++round)
+    {
+        scene.db().exec("call public.play($1, $2, $3)", scene.database().type(),
+                        "k" + std::to_string(round), wide);
+        expected += 4;
+        ASSERT_TRUE(consumer.read_count(expected, kLimit)) << scene.describe();
+    }
+    std::map<std::string, std::string> sizes; // of a key's values, in their order
+    for (const Record &record : consumer.records())
+        sizes[*record.key] += record.value->size() > 1000 ? "L" : *record.value;
+    for (const auto &[key, order] : sizes)
+        EXPECT_EQ(order, "L123") << key;
+    EXPECT_EQ(scene.db().value("select count(*) from outbox.routes"), "1");
+    scene.expect_only("k0", {});
+}

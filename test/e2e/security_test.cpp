@@ -236,6 +236,34 @@ REAL_KAFKA_TEST(Security, EventsWaitForAMissingTopicWhileOthersFlow)
     EXPECT_TRUE(report.exact()) << report.summary();
 }
 
+// A mistake in a route costs nothing but time: what waits for the topic goes where the corrected
+// route says, in order, and before what is emitted then.
+REAL_KAFKA_TEST(Security, EventsThatWaitForAMissingTopicFollowACorrectedRouteInOrder)
+{
+    Scene scene(RestrictedKafka::instance().bootstrap(), "");
+    scene.create_topic("_there");
+    const std::string route =
+        "insert into outbox.routes (topic) values ($1) "
+        "on conflict (aggregate_type, event_type) do update set topic = excluded.topic";
+    scene.db().exec(route, scene.topic("_typo"));
+    scene.emit("_any", 50);
+    ASSERT_TRUE(wait_until(std::chrono::seconds(20),
+                           [&] { return scene.waiting_error().find("UNKNOWN_TOPIC") == 0; }))
+        << scene.waiting_error();
+    scene.emit("_any", 50);
+    scene.db().exec(route, scene.topic("_there"));
+    const std::string last = scene.emit("_any", 50);
+    EXPECT_TRUE(scene.published(last)) << scene.status();
+    Consumer consumer(RestrictedKafka::instance().bootstrap(), {scene.topic("_there")});
+    ASSERT_TRUE(consumer.read_count(150, std::chrono::seconds(20))) << scene.status();
+    std::vector<Event> events = committed_events(scene.db());
+    for (Event &event : events)
+        event.topic = scene.topic("_there");
+    const Report report = compare(events, deliveries(consumer.records()));
+    EXPECT_TRUE(report.exact()) << report.summary();
+    EXPECT_EQ(scene.db().value("select count(*) from outbox.deliveries"), "0");
+}
+
 // What the old topic held is gone with it, by the will of who deleted it; nothing else is.
 REAL_KAFKA_TEST(Security, EventsGoOnInOrderAfterTheirTopicWasDeletedAndMadeAgain)
 {
