@@ -35,6 +35,7 @@ constexpr long kPollMs = 1000;
 constexpr long kLockedMs = 100;
 constexpr long kStandbyMs = 2;
 constexpr int kDrainMs = 500;
+constexpr int kReplayCloseMs = 300;
 constexpr int kMaintainMs = 1000;
 constexpr int kKeptHeap = 32 * 1024 * 1024;
 constexpr int kMoreSummariesMs = 100; // each takes a twentieth of that
@@ -43,7 +44,7 @@ void
 leave(int, Datum)
 {
     if (relay.replay != nullptr)
-        relay.replay->drop_producer();
+        relay.replay->drop_producer(kReplayCloseMs);
     if (relay.publisher != nullptr)
         relay.publisher->set_producer(nullptr);
     pg_atomic_write_u32(&relay.slot->relay_proc, 0);

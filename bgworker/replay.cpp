@@ -31,17 +31,16 @@ Replay::leave_request() noexcept
 {
     if (producer_ && producer_->outstanding() > 0)
         producer_->purge();
-    drop_producer();
+    drop_producer(0);
     active_ = false;
     look_ = true; // for the next one
 }
 
 void
-Replay::drop_producer() noexcept
+Replay::drop_producer(int wait_ms) noexcept
 {
-    // Its threads end by themselves; nobody waits for them.
     if (producer_)
-        (void) producer_->close(0);
+        (void) producer_->close(wait_ms);
     producer_.reset();
 }
 

@@ -42,8 +42,9 @@ public:
     void hear() noexcept;
     void save_now(TimestampTz now);
     bool is_waiting() const noexcept { return producer_ && producer_->outstanding() > 0; }
-    // Ends the producer without waiting for it.
-    void drop_producer() noexcept;
+    // Ends the producer, and waits so long for its threads; those that do not end in time do by
+    // themselves.
+    void drop_producer(int wait_ms) noexcept;
 
     void delivered(std::uint64_t tag) noexcept override;
     void failed(std::uint64_t tag, const kafka::Failure &failure) noexcept override;

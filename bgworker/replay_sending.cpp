@@ -168,7 +168,7 @@ Replay::recover(TimestampTz now)
     if (flight_.take_back() < 0 && batch_too_large_)
         oversized_batches_++;
     batch_too_large_ = false;
-    drop_producer();
+    drop_producer(0); // new events wait for none of its threads
     halted_ = false;
     return 0;
 }

@@ -18,7 +18,7 @@ constexpr const char *kForeign =
     " for no key update skip locked), "
     "ended as (update outbox.replay_requests r set state = 'FAILED', "
     " ended_at = pg_catalog.clock_timestamp(), "
-    " last_error = 'asked for in a database that this one is a copy of' "
+    " last_error = 'asked for in a database that this one is a copy of, or before an upgrade' "
     " from free f where r.id operator(pg_catalog.=) f.id returning r.id) "
     "delete from outbox.replay_events e using ended d "
     "where e.replay_id operator(pg_catalog.=) d.id";

@@ -50,7 +50,8 @@ private:
     {
         const std::int64_t passed = std::clamp<std::int64_t>(now_us - filled_us_, 0, kSecondUs);
         filled_us_ = now_us;
-        credit_ = std::min(credit_ + passed * rate_, at_once_ * kSecondUs);
+        // A part of one more is kept, or who comes late at a low rate would lose it each time.
+        credit_ = std::min(credit_ + passed * rate_, (at_once_ + 1) * kSecondUs - 1);
     }
 
     std::int64_t rate_ = 1;

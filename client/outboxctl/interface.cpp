@@ -169,6 +169,45 @@ add_failed(Interface &interface, CLI::App *root)
 }
 
 void
+add_replay(Interface &interface, CLI::App *root)
+{
+    ReplayOptions &options = interface.options.replay;
+    CLI::App *replay =
+        command(interface, root, "replay",
+                "Publish events again that were published and are still kept. They are counted "
+                "first, and you are asked; then it shows how far it is.",
+                [&](const Context &context) { return run_replay(context, options); });
+    text(replay, "--type", options.aggregate_type, "Only of this aggregate type.", "TEXT");
+    text(replay, "--event-type", options.event_type, "Only of this event type.", "TEXT");
+    text(replay, "--id", options.aggregate_id, "Only of this aggregate.", "TEXT");
+    text(replay, "--since", options.since,
+         "Only those created since then: an age, say 2h, or a time as PostgreSQL reads it, UTC.",
+         "TIME");
+    text(replay, "--until", options.until, "Only those created before then.", "TIME");
+    number(replay, "--max", options.max_count, 1000000,
+           "At most so many, the oldest; 1000 unless given.");
+    number(replay, "--rate", options.rate, 10000, "So many a second; 100 unless given.");
+    text(replay, "--topic", options.topic, "To this topic, instead of the one each belongs to.",
+         "TOPIC");
+    CLI::Option *dry_run = replay->add_flag("--dry-run", options.dry_run, "Only count them.");
+    replay->add_flag("-y,--yes", options.yes, "Do not ask.")->excludes(dry_run);
+    replay
+        ->add_flag("--detach", options.detach, "Print its id and end; the relay does it meanwhile.")
+        ->excludes(dry_run);
+
+    CLI::App *replays = command(interface, root, "replays", "Look at replays, end one.", nullptr);
+    replays->require_subcommand(1);
+    CLI::App *list =
+        command(interface, replays, "list", "List replays and dry runs, the latest first.",
+                [&](const Context &context) { return run_replays_list(context, options); });
+    number(list, "--limit", options.limit, 1000, "Show at most so many, 20 unless given.");
+    CLI::App *cancel = command(
+        interface, replays, "cancel", "End a replay; what it has published stays published.",
+        [&](const Context &context) { return run_replays_cancel(context, options); });
+    text(cancel, "ID", options.id, "Its id.", "UUID")->required();
+}
+
+void
 add_operating(Interface &interface, CLI::App *root)
 {
     Options &options = interface.options;
@@ -268,6 +307,7 @@ make_interface()
     add_emit(*interface, root);
     add_tail(*interface, root);
     add_failed(*interface, root);
+    add_replay(*interface, root);
     add_operating(*interface, root);
     add_contracts(*interface, root);
     add_documents(*interface, root);

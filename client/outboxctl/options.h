@@ -63,6 +63,23 @@ struct FailedOptions
     std::string reason;
 };
 
+struct ReplayOptions
+{
+    std::optional<std::string> aggregate_type;
+    std::optional<std::string> event_type;
+    std::optional<std::string> aggregate_id;
+    std::optional<std::string> since; // an age, or a time as PostgreSQL reads it
+    std::optional<std::string> until;
+    int max_count = 1000;
+    int rate = 100; // a second
+    std::optional<std::string> topic;
+    bool dry_run = false;
+    bool yes = false;
+    bool detach = false;
+    std::string id;
+    int limit = 20;
+};
+
 struct PauseOptions
 {
     std::optional<std::string> reason;
@@ -90,6 +107,7 @@ struct Options
     EmitOptions emit;
     TailOptions tail;
     FailedOptions failed;
+    ReplayOptions replay;
     PauseOptions pause;
     DoctorOptions doctor;
     ContractsOptions contracts;

@@ -15,9 +15,10 @@ TEST(Usage, HelpNamesEveryCommandAndExitsWithZero)
 {
     const Ran ran = ctl(kNowhere, {"--help"});
     EXPECT_EQ(ran.status, 0);
-    for (const char *word : {"status", "lag", "emit", "tail", "failed list", "failed show",
-                             "failed retry", "failed discard", "pause", "resume", "doctor",
-                             "contracts lint", "completion", "Exit codes", "--json", "NO_COLOR"})
+    for (const char *word :
+         {"status", "lag", "emit", "tail", "failed list", "failed show", "failed retry",
+          "failed discard", "replay", "replays list", "replays cancel", "pause", "resume", "doctor",
+          "contracts lint", "completion", "Exit codes", "--json", "NO_COLOR"})
         EXPECT_NE(ran.out.find(word), std::string::npos) << word;
     EXPECT_EQ(ran.out.find("man-page"), std::string::npos) << "for the Makefile alone";
 }
@@ -31,6 +32,8 @@ TEST(Usage, EveryCommandHasHelp)
                                                  {"failed"},
                                                  {"failed", "list"},
                                                  {"failed", "retry"},
+                                                 {"replay"},
+                                                 {"replays", "list"},
                                                  {"pause"},
                                                  {"resume"},
                                                  {"doctor"},
@@ -71,6 +74,11 @@ TEST(Usage, WrongUsageExitsWithTwoAndSaysWhatIsWrong)
         {{"failed", "retry"}, "which events is not said"},
         {{"failed", "retry", "--all", "019c0e6b-90a7-7a22-8000-5d1f0d4c1c1e"}, "exclude"},
         {{"failed", "discard", "019c0e6b-90a7-7a22-8000-5d1f0d4c1c1e"}, "--reason"},
+        {{"replay", "--rate", "0"}, "1 to 10000"},
+        {{"replay", "--max", "1000001"}, "1 to 1000000"},
+        {{"replay", "--dry-run", "--yes"}, "excludes"},
+        {{"replays"}, "subcommand"},
+        {{"replays", "cancel"}, "ID"},
         {{"completion", "tcsh"}, "tcsh"},
     };
     for (const auto &[words, text] : cases)
@@ -201,6 +209,8 @@ TEST_F(Rights, TheGrantsOfDoctorAreEnough)
                             {"resume"},
                             {"failed", "list"},
                             {"failed", "retry", "--all", "--yes"},
+                            {"replay", "--dry-run"},
+                            {"replays", "list"},
                             {"emit", database_.type(), "1", "b", "{}", "--wait", "20"}})
     {
         const Ran ran = ctl_as(role, words);

@@ -79,6 +79,13 @@ insert into public.outbox_test_attempts (attempt) values
   ($$select outbox.pause()$$),
   ($$select outbox.resume()$$),
   ($$select outbox.drain('1 ms')$$),
+  ($$select outbox.replay('secret', dry_run => false, topic => 'mine')$$),
+  ($$select outbox.cancel_replay('00000000-0000-4000-a000-000000000001')$$),
+  ($$select * from outbox.replays$$),
+  ($$select * from outbox.replay_requests$$),
+  ($$update outbox.replay_requests set topic = 'mine'$$),
+  ($$insert into outbox.replay_events (replay_id, chunk, held_slots, seqs, xids, slots) values ('00000000-0000-4000-a000-000000000001', 0, '{0}', '{1}', '{1}', '{0}')$$),
+  ($$select outbox.replayable_events(null, null, null, null, null)$$),
   ($$select outbox.mark_processed('00000000-0000-4000-a000-000000000001', 'me')$$),
   ($$select outbox.record_offset('me', 'orders', 0, 1)$$),
   ($$select outbox.idempotency_begin('me', 'rights', sha256('x'))$$),
@@ -150,6 +157,8 @@ set search_path = outbox_test, pg_temp, pg_catalog;
 select outbox.retry('00000000-0000-4000-a000-000000000001');
 select outbox.discard('00000000-0000-4000-a000-000000000001', 'why');
 select outbox.drain('1 ms');
+select outbox.replay('secret', 'made', '1', dry_run => false) is not null as replayed;
+select outbox.cancel_replay('00000000-0000-4000-a000-000000000001');
 select outbox.pause('why'), outbox.resume();
 reset role;
 select outbox.grant_monitor('outbox_test_operator'), outbox.grant_emitter('outbox_test_operator');
@@ -157,6 +166,7 @@ set role outbox_test_operator;
 select outbox.emit('order', '3', 'made', '{}') is not null as emitted;
 select outbox.wait_published('00000000-0000-4000-a000-000000000001', '1 ms');
 select pg_catalog.count(*) operator(pg_catalog.>) 0 as shown from outbox.relay_status;
+select pg_catalog.count(*) operator(pg_catalog.>) 0 as shown from outbox.replays;
 reset role;
 reset search_path;
 
@@ -170,6 +180,7 @@ select outbox.revoke_monitor('outbox_test_operator'), outbox.revoke_monitor('out
   outbox.revoke_emitter('outbox_test_emitter'), outbox.revoke_consumer('outbox_test_consumer'),
   outbox.revoke_emitter('"outbox test; drop table outbox.events; --"');
 delete from outbox.deliveries;
+delete from outbox.replay_requests;
 set client_min_messages = error;
 drop schema outbox_test cascade;
 reset client_min_messages;
