@@ -155,9 +155,10 @@ TEST(Backpressure, ARelayThatStartsAgainRefusesNothingFalsely)
         ASSERT_TRUE(wait_until(std::chrono::seconds(20),
                                [&]
                                {
-                                   if (emitted < kLimit)
+                                   if (emitted++ < kLimit)
+                                   {
                                        EXPECT_TRUE(scene.emit(db)) << emitted;
-                                   emitted++;
+                                   }
                                    const pid_t now = scene.database().relay_pid();
                                    return now != relay && now != 0;
                                }));
