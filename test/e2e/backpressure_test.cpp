@@ -14,7 +14,7 @@ constexpr int kLimit = 50;
 class Limited
 {
 public:
-    explicit Limited(PgCluster &server, int limit = kLimit) : server_(server), database_(server)
+    explicit Limited(PgCluster &server, int limit = kLimit) : database_(server)
     {
         kafka().create_topic(database_.topic());
         Db db = database_.connect();
@@ -54,7 +54,6 @@ public:
     }
 
 private:
-    PgCluster &server_;
     TestDatabase database_;
 };
 
