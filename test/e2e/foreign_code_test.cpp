@@ -76,7 +76,7 @@ TEST(ForeignCode, TheRelayStopsWhileSomebodyElseThanASuperuserOwnsWhatItUses)
     Db &db = mallory.db();
     int key = 0;
     for (const std::string object : {"table outbox.deliveries", "view outbox.current_position",
-                                     "function outbox.visible_in(bigint, pg_snapshot)"})
+                                     "function outbox.visible_in(bigint,pg_snapshot)"})
     {
         SCOPED_TRACE(object);
         const std::string owner_before = db.value("select current_user");

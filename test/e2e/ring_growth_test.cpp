@@ -72,7 +72,7 @@ TEST(RingGrowth, TurnsLeaveNoDeadRowsAndNeitherTablesNorTheCatalogueGrow)
     Db db = database.connect();
     emit_until_turns(db, database, 9); // each partition was emptied, and is in use again
     const Sizes before = look(db);
-    emit_until_turns(db, database, 27);
+    emit_until_turns(db, database, 18);
     const Sizes after = look(db);
     EXPECT_EQ(after.rows, before.rows);
     // TRUNCATE gives a table new files, and so its row in pg_class a new version; these are
