@@ -26,7 +26,18 @@ public:
                  "end $$");
         db_.exec("reset role");
     }
-    ~Mallory() { db_.exec("reset role; drop owned by " + name_ + " cascade; drop role " + name_); }
+    ~Mallory()
+    {
+        try
+        {
+            db_.exec("reset role; reassign owned by " + name_ + " to postgres; drop owned by " +
+                     name_ + " cascade; drop role " + name_);
+        }
+        catch (const std::exception &error)
+        {
+            ADD_FAILURE() << "cannot drop " << name_ << ": " << error.what();
+        }
+    }
     Mallory(const Mallory &) = delete;
     Mallory &operator=(const Mallory &) = delete;
 
