@@ -3,7 +3,7 @@
 
 #include "launcher.h"
 
-#include "../extension/shared_state.h"
+#include "watch.h"
 
 #include <csignal>
 
@@ -28,40 +28,8 @@ constexpr int kHealthyMs = 60 * 1000;
 // Relays that have been registered and not yet looked whether their database has the extension.
 constexpr int kMaxStarting = 4;
 
-// What the launcher knows of the relay of the slot with the same index.
-struct Watch
-{
-    Oid database; // InvalidOid: not watched
-    char name[NAMEDATALEN];
-    bool wanted;
-    bool lacks_worker; // all of max_worker_processes were in use
-    bool seen;         // in pg_database, this turn
-    BackgroundWorkerHandle *handle;
-    int failures;
-    TimestampTz started_at;
-    TimestampTz start_after;
-};
-
-Watch watches[kMaxDatabases];
 HTAB *without_extension; // databases that were looked at and have no extension
 bool no_place;           // a database found all slots taken, this turn
-bool told_about_no_place;
-bool told_about_no_worker;
-
-DatabaseSlot &
-slot_of(const Watch &watch)
-{
-    return shared_state()->slots[&watch - watches];
-}
-
-RelayState
-reported_state(DatabaseSlot &slot)
-{
-    SpinLockAcquire(&slot.mutex);
-    const RelayState state = slot.report.state;
-    SpinLockRelease(&slot.mutex);
-    return state;
-}
 
 void
 report_state(DatabaseSlot &slot, RelayState state)
@@ -159,12 +127,6 @@ forget(Watch &watch)
     watch = {};
 }
 
-bool
-is_running(const Watch &watch)
-{
-    return watch.handle != nullptr || pg_atomic_read_u32(&slot_of(watch).relay_pid) != 0;
-}
-
 void
 pause_after_failure(Watch &watch)
 {
@@ -258,31 +220,6 @@ is_held(DatabaseSlot &slot)
     return false;
 }
 
-// For outbox.relay_status; the log has it once until all have one.
-void
-note_no_worker(Watch &watch)
-{
-    DatabaseSlot &slot = slot_of(watch);
-    SpinLockAcquire(&slot.mutex);
-    if (!watch.lacks_worker)
-        slot.report.last_error_at = watch.started_at;
-    slot.report.state = RelayState::absent;
-    snprintf(slot.report.last_error, sizeof(slot.report.last_error),
-             "no background worker is free: all %d of max_worker_processes are in use",
-             max_worker_processes);
-    SpinLockRelease(&slot.mutex);
-    watch.lacks_worker = true;
-    if (!told_about_no_worker)
-        ereport(WARNING,
-                (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-                 errmsg("outbox: no background worker is free for database \"%s\"", watch.name),
-                 errdetail("All %d of max_worker_processes are in use; its events wait.",
-                           max_worker_processes),
-                 errhint("Raise max_worker_processes and restart PostgreSQL: outbox needs one for "
-                         "each database that has the extension, and two more.")));
-    told_about_no_worker = true;
-}
-
 void
 start_relay(Watch &watch)
 {
@@ -309,41 +246,6 @@ start_relay(Watch &watch)
     watch.handle = nullptr;
     watch.start_after = TimestampTzPlusMilliseconds(watch.started_at, kFirstPauseMs * 5);
     note_no_worker(watch);
-}
-
-// Whether the database may yet turn out to have no extension.
-bool
-is_undecided(Watch &watch)
-{
-    if (!OidIsValid(watch.database) || watch.lacks_worker)
-        return false;
-    const RelayState state = reported_state(slot_of(watch));
-    return !watch.wanted || state == RelayState::starting ||
-           (state == RelayState::absent && watch.failures == 0);
-}
-
-// Once each until the trouble is over. Databases that are still being looked at may give their
-// places back.
-void
-tell_of_limits()
-{
-    bool lacks_worker = false;
-    bool looking = false;
-    for (Watch &watch : watches)
-    {
-        lacks_worker = lacks_worker || watch.lacks_worker;
-        looking = looking || is_undecided(watch);
-    }
-    told_about_no_worker = told_about_no_worker && lacks_worker;
-    told_about_no_place = told_about_no_place && no_place;
-    if (!no_place || looking || told_about_no_place)
-        return;
-    ereport(WARNING, (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-                      errmsg("outbox: all %d places for databases are in use, others get no relay",
-                             most_databases()),
-                      errhint("Drop the extension where it is not needed, or move databases to "
-                              "another server.")));
-    told_about_no_place = true;
 }
 
 int
@@ -423,7 +325,7 @@ take_turn()
         else
             sleep_ms = Min(sleep_ms, Max(wait, kBusyTurnMs));
     }
-    tell_of_limits();
+    tell_of_limits(no_place);
     return sleep_ms;
 }
 

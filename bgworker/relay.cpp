@@ -304,6 +304,7 @@ run()
         {
             ConfigReloadPending = false;
             reload_settings();
+            relay.turn_ring_at = 0; // outbox.retention may be another
             continue;
         }
         // First, so that a restored backlog goes out before what was emitted after the restore.

@@ -26,7 +26,10 @@ struct EmitWaits
     double events_a_second = 0;
     long turns = 0;
     long truncations = 0;
-    long lock_waits = 0; // of more than 10 ms, by the server's log
+    // Of more than 10 ms, by the server's log: for the lock on a table, as TRUNCATE has it, and for
+    // the right to make a table's file longer.
+    long lock_waits = 0;
+    long growth_waits = 0;
 };
 
 // After so many turns.

@@ -26,7 +26,18 @@ public:
                  "end $$");
         db_.exec("reset role");
     }
-    ~Mallory() { db_.exec("reset role; drop owned by " + name_ + " cascade; drop role " + name_); }
+    ~Mallory()
+    {
+        try
+        {
+            db_.exec("reset role; reassign owned by " + name_ + " to postgres; drop owned by " +
+                     name_ + " cascade; drop role " + name_);
+        }
+        catch (const std::exception &error)
+        {
+            ADD_FAILURE() << "cannot drop " << name_ << ": " << error.what();
+        }
+    }
     Mallory(const Mallory &) = delete;
     Mallory &operator=(const Mallory &) = delete;
 
@@ -76,7 +87,7 @@ TEST(ForeignCode, TheRelayStopsWhileSomebodyElseThanASuperuserOwnsWhatItUses)
     Db &db = mallory.db();
     int key = 0;
     for (const std::string object : {"table outbox.deliveries", "view outbox.current_position",
-                                     "function outbox.visible_in(bigint, pg_snapshot)"})
+                                     "function outbox.visible_in(bigint,pg_snapshot)"})
     {
         SCOPED_TRACE(object);
         const std::string owner_before = db.value("select current_user");

@@ -88,9 +88,9 @@ TEST(Procedures, PgUpgradeKeepsWhatIsPublishedAndWhatIsNotAndEachEventComesOnce)
     fresh.start();
 
     Db db(fresh, database.name());
-    EXPECT_TRUE(
-        wait_until(std::chrono::seconds(20),
-                   [&] { return db.value("select state from outbox.relay_status") != "absent"; }));
+    EXPECT_TRUE(wait_until(
+        std::chrono::seconds(20),
+        [&] { return db.value("select state from outbox.relay_status") == "not_configured"; }));
     EXPECT_EQ(db.value(kCounts), "65 40 25");
     fresh.configure("outbox.bootstrap_servers", kafka().bootstrap());
     fresh.reload();

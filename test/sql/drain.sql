@@ -11,3 +11,13 @@ rollback;
 begin isolation level serializable;
 select outbox.drain();
 rollback;
+begin isolation level repeatable read;
+select outbox.drain('1 ms');
+rollback;
+-- a transaction that failed has emitted nothing
+begin;
+savepoint s;
+select outbox.emit('drain', '3', 'made', null) is not null as emitted;
+rollback to s;
+select outbox.drain('1 ms');
+rollback;
