@@ -24,6 +24,7 @@
 #include "report.h"
 #include "support/machine.h"
 #include "support/servers.h"
+#include "support/tree.h"
 #include "support/workspace.h"
 
 namespace outbox::bench
@@ -45,7 +46,7 @@ struct Options
     ApplicationOptions application;
     SteadyOptions steady;
     test::Settings settings;
-    std::string json = OUTBOX_BUILD_DIR "/bench/results.json";
+    std::string json = test::in_build("bench/results.json");
     std::string page;
 
     bool wants(const std::string &part) const

@@ -12,6 +12,7 @@
 #include "peers/debezium.h"
 #include "support/consumer.h"
 #include "support/servers.h"
+#include "support/tree.h"
 #include "support/workspace.h"
 
 namespace outbox::bench
@@ -45,7 +46,7 @@ constexpr const char *kKeys[] = {"plain", "with space", "schlüssel", "😀", "q
 Properties
 shipped_properties()
 {
-    std::istringstream lines(test::read_file(OUTBOX_SOURCE_DIR "/docs/debezium.properties"));
+    std::istringstream lines(test::read_file(test::in_source("docs/debezium.properties")));
     Properties all;
     for (std::string line; std::getline(lines, line);)
         if (const size_t equals = line.find('='); !line.empty() && line[0] != '#')

@@ -2,10 +2,7 @@
 
 #include "jsonb_text.h"
 
-extern "C"
-{
-#include "lib/stringinfo.h"
-}
+#include "numeric_text.h"
 
 namespace outbox
 {
@@ -153,8 +150,7 @@ append_value(StringInfo to, const Entries &at)
     if (JBE_ISSTRING(entry))
         append_string(to, at.bytes());
     else if (JBE_ISNUMERIC(entry))
-        append_view(
-            to, DatumGetCString(DirectFunctionCall1(numeric_out, PointerGetDatum(at.aligned()))));
+        append_numeric(to, reinterpret_cast<Numeric>(at.aligned()));
     else if (JBE_ISBOOL_TRUE(entry))
         append_view(to, "true");
     else if (JBE_ISBOOL_FALSE(entry))

@@ -202,8 +202,10 @@ maintain()
     const TimestampTz now = GetCurrentTimestamp();
     if (relay.summarize_at <= now)
     {
-        const int pause = summarize_new_blocks(ring_slot()) ? kMoreSummariesMs : kMaintainMs;
-        relay.summarize_at = TimestampTzPlusMilliseconds(now, pause);
+        // A backlog goes out first.
+        const bool hurry = summarize_new_blocks(ring_slot()) && relay.step != StepResult::busy;
+        relay.summarize_at =
+            TimestampTzPlusMilliseconds(now, hurry ? kMoreSummariesMs : kMaintainMs);
     }
     if (relay.turn_ring_at <= now)
         relay.turn_ring_at = TimestampTzPlusMilliseconds(now, turn_ring(relay.slot, now));

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "classic_outbox.h"
+#include "support/tree.h"
 #include "support/workspace.h"
 
 namespace outbox::bench
@@ -25,7 +26,7 @@ archives()
     static const std::string dir = []
     {
         std::string said = test::run_or_throw(
-            test::Command({OUTBOX_SOURCE_DIR "/scripts/fetch-debezium"}), kFetchLimit);
+            test::Command({test::in_source("scripts/fetch-debezium")}), kFetchLimit);
         said.erase(said.find_last_not_of('\n') + 1);
         return said.substr(said.rfind('\n') + 1);
     }();

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "support/process.h"
+#include "support/tree.h"
 #include "support/workspace.h"
 
 namespace outbox::bench
@@ -76,9 +77,8 @@ describe_machine()
 std::vector<std::pair<std::string, std::string>>
 describe_versions(test::Db &db)
 {
-    const std::string pom = test::read_file(OUTBOX_SOURCE_DIR "/test/support/kafka-pom.xml");
-    const std::string debezium =
-        test::read_file(OUTBOX_SOURCE_DIR "/test/support/debezium-pom.xml");
+    const std::string pom = test::read_file(test::in_source("test/support/kafka-pom.xml"));
+    const std::string debezium = test::read_file(test::in_source("test/support/debezium-pom.xml"));
     const std::string java = test::run(test::Command({"java", "-version"})).output;
     return {{"outbox", db.value("select outbox.version()")},
             {"PostgreSQL", db.value("show server_version")},

@@ -4,13 +4,12 @@
 
 #include "harness.h"
 #include "support/process.h"
+#include "support/tree.h"
 
 using namespace outbox::test;
 
 namespace
 {
-
-constexpr const char *kSource = OUTBOX_SOURCE_DIR;
 
 // Installed once for all tests here, where nothing else finds it.
 const std::string &
@@ -19,8 +18,8 @@ installed()
     static const std::string prefix = []
     {
         const std::string destination = run_dir() / "installed";
-        Command make(
-            {"make", "-C", kSource, "install-client", "DESTDIR=" + destination, "PREFIX=/prefix"});
+        Command make({"make", "-C", in_source("."), "install-client", "DESTDIR=" + destination,
+                      "PREFIX=/prefix"});
         make.environment = {{"MAKEFLAGS", ""}};
         run_or_throw(make, std::chrono::seconds(120));
         // As a package would be unpacked.
@@ -46,7 +45,7 @@ with_pkg_config(const std::string &example)
     const std::string program = run_dir() / example;
     shell("flags=$(pkg-config --cflags --libs outbox_client); g++ -std=c++17 -Wall"
           " -Wextra -Werror -o " +
-              program + " " + kSource + "/client/examples/" + example + ".cpp $flags",
+              program + " " + in_source("client/examples/") + example + ".cpp $flags",
           {{"PKG_CONFIG_PATH", installed() + "/lib/pkgconfig"}});
     return program;
 }
@@ -118,8 +117,8 @@ TEST(Install, TheHttpExampleBuiltByCmakeAnswersARequestOnce)
                "find_package(outbox_client 0.1 REQUIRED)\n"
                "foreach(kind shared static)\n"
                "  add_executable(handler_${kind} " +
-                   std::string(kSource) +
-                   "/client/examples/http_handler.cpp)\n"
+                   in_source("client/examples/http_handler.cpp") +
+                   ")\n"
                    "endforeach()\n"
                    "target_link_libraries(handler_shared outbox_client::outbox_client)\n"
                    "target_link_libraries(handler_static outbox_client::outbox_client_static)\n");

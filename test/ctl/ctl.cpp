@@ -2,6 +2,8 @@
 
 #include <sys/wait.h>
 
+#include "support/tree.h"
+
 namespace outbox::test
 {
 
@@ -25,7 +27,7 @@ parsed(const std::string &text)
 std::string
 outboxctl()
 {
-    return std::string(OUTBOX_BUILD_DIR) + "/outboxctl/outboxctl";
+    return in_build("outboxctl/outboxctl");
 }
 
 Json

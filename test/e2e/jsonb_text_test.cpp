@@ -53,7 +53,27 @@ private:
         static const std::array<const char *, 10> kNumbers = {
             "0",   "-0.0", "1.10", "12345678901234567890123",  "1e400", "-1.5e-300",
             "0.1", "42",   "-7",   "100000000000000000000.000"};
-        return below(2) != 0 ? kNumbers[below(kNumbers.size())] : std::to_string(below(1U << 30));
+        if (below(3) == 0)
+            return kNumbers[below(kNumbers.size())];
+        std::string text = below(2) != 0 ? "-" : "";
+        text += below(4) == 0
+                    ? "0"
+                    : std::to_string(1 + below(9)) + digits(below(below(9) == 0 ? 300 : 12));
+        if (below(2) != 0)
+            text += "." + digits(1 + below(below(9) == 0 ? 90 : 12));
+        if (below(6) == 0)
+            text += (below(2) != 0 ? "e" : "e-") + std::to_string(below(40));
+        return text;
+    }
+
+    // Runs of zeros and nines are where groups of digits begin and end in other places.
+    std::string digits(size_t count)
+    {
+        std::string text;
+        while (text.size() < count)
+            text.append(1 + below(5),
+                        static_cast<char>('0' + (below(2) != 0 ? below(10) : 9 * below(2))));
+        return text.substr(0, count);
     }
 
     std::string string()

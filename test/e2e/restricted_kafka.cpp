@@ -1,6 +1,7 @@
 #include "restricted_kafka.h"
 
 #include "support/process.h"
+#include "support/tree.h"
 #include "support/workspace.h"
 
 namespace fs = std::filesystem;
@@ -81,7 +82,7 @@ restrictions(const fs::path &directory, int password_port, int tls_port)
 void
 add_scram_user(const std::string &bootstrap)
 {
-    std::string jars = run_or_throw(Command({OUTBOX_SOURCE_DIR "/scripts/fetch-kafka"}));
+    std::string jars = run_or_throw(Command({in_source("scripts/fetch-kafka")}));
     jars.erase(jars.find_last_not_of('\n') + 1);
     run_or_throw(Command(
         {"java", "-cp", jars.substr(jars.rfind('\n') + 1) + "/*", "kafka.admin.ConfigCommand",

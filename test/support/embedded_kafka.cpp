@@ -1,3 +1,4 @@
+#include "support/tree.h"
 #include <stdexcept>
 
 #include "kafka_client.h"
@@ -24,7 +25,7 @@ first_line(const std::string &text, size_t start)
 
 EmbeddedKafka::EmbeddedKafka() : log_(new_log(unique_name("mock-broker-")))
 {
-    Command broker({std::string(OUTBOX_BUILD_DIR) + "/test/mock_broker"});
+    Command broker({in_build("test/mock_broker")});
     broker.output = log_.string();
     broker.keep_stdin_open = true;
     process_ = std::make_unique<Process>(broker);

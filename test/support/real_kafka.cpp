@@ -1,3 +1,4 @@
+#include "support/tree.h"
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -25,8 +26,7 @@ java(const std::vector<std::string> &arguments)
 {
     static const std::string jars = []
     {
-        std::string dir =
-            run_or_throw(Command({OUTBOX_SOURCE_DIR "/scripts/fetch-kafka"}), kFetchLimit);
+        std::string dir = run_or_throw(Command({in_source("scripts/fetch-kafka")}), kFetchLimit);
         dir.erase(dir.find_last_not_of('\n') + 1);
         return dir.substr(dir.rfind('\n') + 1);
     }();

@@ -1,5 +1,6 @@
 #include "workspace.h"
 
+#include "support/tree.h"
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -83,7 +84,7 @@ struct RunDir
 {
     RunDir()
     {
-        fs::path base = fs::path(OUTBOX_BUILD_DIR) / "run";
+        fs::path base = in_build("run");
         std::error_code failed;
         fs::create_directories(base, failed);
         if (failed || !server_can_reach(base))
