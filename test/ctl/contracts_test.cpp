@@ -5,6 +5,8 @@
 
 #include <sys/stat.h>
 
+#include "support/tree.h"
+
 namespace outbox::test
 {
 
@@ -117,7 +119,7 @@ protected:
 
 TEST_F(Contracts, ThoseOfThisProjectAreWhole)
 {
-    const Ran ran = ctl({}, {"contracts", "lint", OUTBOX_SOURCE_DIR "/docs/events", "--json"});
+    const Ran ran = ctl({}, {"contracts", "lint", in_source("docs/events"), "--json"});
     EXPECT_EQ(ran.status, 0) << ran.out << ran.err;
     EXPECT_EQ(ran.json()["contracts"], 2);
     EXPECT_EQ(ran.json()["problems"].size(), 0U);
