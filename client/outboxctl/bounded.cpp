@@ -22,7 +22,7 @@ namespace outbox::ctl
 namespace
 {
 
-constexpr std::size_t kMostText = 16 * 1024 * 1024;
+constexpr std::size_t kMostText = 16UL * 1024 * 1024;
 constexpr int kOutOfMemory = 2;
 constexpr rlim_t kMostMemory = 1024UL * 1024 * 1024;
 

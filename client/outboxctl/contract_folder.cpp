@@ -21,7 +21,7 @@ namespace
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kLargestFile = 256 * 1024;
+constexpr std::size_t kLargestFile = 256UL * 1024;
 constexpr std::size_t kMostEntries = 10000; // in one directory, and contracts in all
 
 class Descriptor

@@ -16,7 +16,7 @@ namespace outbox::ctl
 namespace
 {
 
-constexpr unsigned kSecondsForOne = 10;
+constexpr unsigned kSecondsForOne = 3;
 
 // What the process that checks a contract tells of it.
 std::string

@@ -142,7 +142,7 @@ TEST(DoctorServer, AServerThatLosesWhatItCommittedIsAProblem)
 // There is no relay on this server that would write the reasons anew.
 TEST(DoctorServer, WhatHoldsRetentionBackIsNamedWithWhatToDo)
 {
-    OwnCluster server({{"shared_preload_libraries", ""}});
+    OwnCluster server({{"shared_preload_libraries", ""}, {"outbox.bootstrap_servers", ""}});
     const TestDatabase database(server);
     Db db = database.connect();
     db.exec(
@@ -170,7 +170,7 @@ TEST_F(Doctor, ProcessedEventsHaveToBeRememberedAsLongAsEventsAreKept)
     const auto set = [&](const std::string &name, const std::string &value)
     { db_.exec("alter database " + database_.name() + " set outbox." + name + " = " + value); };
     EXPECT_EQ(finding(doctor(), "processed events are remembered for 7 d")["level"], "ok");
-    set("processed_retention", "'6 days'");
+    set("processed_retention", "'6d'");
     Json report = doctor();
     const Json shorter = finding(report, "outbox.processed_retention is 6 d, outbox.retention 7 d");
     EXPECT_EQ(shorter["level"], "warning") << report;

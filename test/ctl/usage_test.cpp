@@ -225,6 +225,23 @@ TEST_F(Rights, TheGrantsOfDoctorAreEnough)
     }
 }
 
+TEST_F(Rights, TheGroupsAreEnoughForWhatIsSaidOfThem)
+{
+    const std::string role = new_role();
+    db_.exec("select outbox.grant_monitor('" + role + "')");
+    for (const Words &words :
+         std::vector<Words>{{"status"}, {"lag", "--sample", "0"}, {"failed", "list"}})
+    {
+        const Ran ran = ctl_as(role, words);
+        EXPECT_EQ(ran.status, 0) << words[0] << ": " << ran.err;
+    }
+    EXPECT_EQ(ctl_as(role, {"pause"}).status, 5);
+    db_.exec("select outbox.revoke_monitor('" + role + "')");
+    db_.exec("select outbox.grant_operator('" + role + "')");
+    EXPECT_EQ(ctl_as(role, {"pause"}).status, 0);
+    EXPECT_EQ(ctl_as(role, {"resume"}).status, 0);
+}
+
 TEST_F(CtlTest, AFullDiskIsAnError)
 {
     Command command({"/bin/sh", "-c", "exec " + outboxctl() + " status >/dev/full"});
