@@ -14,6 +14,7 @@
 #include "bench/support/threads.h"
 #include "support/pg.h"
 #include "support/pg_cluster.h"
+#include "support/tree.h"
 #include "support/wait.h"
 #include "support/workspace.h"
 
@@ -77,8 +78,8 @@ milliseconds_of(test::Db &db, const std::string &query)
 std::vector<QueryCost>
 measure(const test::PgCluster &server, int rounds)
 {
-    const auto queries = monitoring_queries(
-        test::read_file(std::string(OUTBOX_SOURCE_DIR) + "/monitoring/postgres_exporter.yml"));
+    const auto queries =
+        monitoring_queries(test::read_file(test::in_source("monitoring/postgres_exporter.yml")));
     test::Db db(server, kDatabase, kRole);
     std::vector<std::vector<double>> times(queries.size());
     for (int round = 0; round < rounds; round++)
