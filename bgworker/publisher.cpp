@@ -281,7 +281,9 @@ Publisher::hand_over_some()
     const MemoryContext outer = MemoryContextSwitchTo(event_context_);
     const TimestampTz now = GetCurrentTimestamp();
     const int limit = group_limit();
-    HandOver result = limit > 0 ? HandOver::done : HandOver::full;
+    // A pause must not keep a window open that has nothing left: what comes next would not be seen.
+    const bool through = paused() && keys_.next() == nullptr;
+    HandOver result = limit > 0 || through ? HandOver::done : HandOver::full;
     sending_at_ = now;
     if (limit == 0)
         note_oldest_waiting();

@@ -155,9 +155,10 @@ TEST(Backpressure, ARelayThatStartsAgainRefusesNothingFalsely)
         ASSERT_TRUE(wait_until(std::chrono::seconds(20),
                                [&]
                                {
-                                   if (emitted < kLimit)
+                                   if (emitted++ < kLimit)
+                                   {
                                        EXPECT_TRUE(scene.emit(db)) << emitted;
-                                   emitted++;
+                                   }
                                    const pid_t now = scene.database().relay_pid();
                                    return now != relay && now != 0;
                                }));
@@ -190,4 +191,47 @@ TEST(Backpressure, WhatWasThereBeforeTheServerStartedCountsOnceARelayHasLooked)
     EXPECT_EQ(db.value("select outbox.drain('20 s')"), "t");
     EXPECT_TRUE(scene.backlog_becomes(0));
     EXPECT_TRUE(scene.emit(db));
+}
+
+// The new relay goes on in the middle of a window, and does not know how many events there were.
+TEST(Backpressure, ARelayThatStartsAgainInTheMiddleOfABacklogKeepsItsCount)
+{
+    constexpr int kEvents = 20000;
+    Limited scene(cluster(), 2 * kEvents);
+    Db db = scene.connect();
+    db.exec("alter database " + scene.database().name() + " set outbox.max_in_flight = 4");
+    const pid_t before = scene.database().relay_pid();
+    db.exec("select pg_reload_conf()");
+    ASSERT_TRUE(wait_until(std::chrono::seconds(20),
+                           [&] { return scene.database().relay_pid() != before; }));
+    db.exec("select outbox.emit($1, 'k', 'made', '{}') from generate_series(1, $2)",
+            scene.database().type(), kEvents);
+    ASSERT_TRUE(
+        wait_until(std::chrono::seconds(20), [&]
+                   { return db.value("select published > 0 from outbox.stats_total") == "t"; }));
+    db.exec("select outbox.pause()");
+    ASSERT_TRUE(scene.database().reaches_state("paused"));
+    const auto left = [&]
+    {
+        return db.value("select $1 - published_total || ' left, ' || in_flight_events || ' sent' "
+                        "from outbox.relay_status",
+                        kEvents);
+    };
+    const auto backlog = [&] { return db.value("select backlog_events from outbox.backpressure"); };
+    ASSERT_TRUE(
+        wait_until(std::chrono::seconds(20), [&] { return left() == backlog() + " left, 0 sent"; }))
+        << left();
+    const std::string then = backlog();
+    ASSERT_GT(std::stoi(then), 0) << "was too fast to be paused";
+    const pid_t relay = scene.database().relay_pid();
+    db.exec("select pg_terminate_backend($1)", relay);
+    ASSERT_TRUE(wait_until(std::chrono::seconds(20),
+                           [&] { return scene.database().relay_pid() != relay; }));
+    ASSERT_TRUE(scene.database().reaches_state("paused"));
+    EXPECT_EQ(backlog(), then);
+    EXPECT_TRUE(scene.emit(db));
+    EXPECT_EQ(backlog(), std::to_string(std::stoi(then) + 1));
+    db.exec("select outbox.resume()");
+    EXPECT_EQ(db.value("select outbox.drain('40 s')"), "t");
+    EXPECT_TRUE(scene.backlog_becomes(0));
 }

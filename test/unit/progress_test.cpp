@@ -54,6 +54,29 @@ TEST(Progress, AdvancesOverTheAcknowledgedPrefixOnly)
     EXPECT_EQ(progress.acknowledged_prefix(), 3U);
 }
 
+TEST(Progress, GivesBackWithAnAcknowledgementWhatWasNotedWithTheEvent)
+{
+    Progress progress(10);
+    progress.reset(at_rest(5));
+    progress.open_window(until(9));
+    const std::uint64_t first = progress.add(101, 10, 7, 0, {70, 700, 1});
+    const std::uint64_t second = progress.add(102, 10, 8, 0, {80, 800, 2});
+    Acknowledged event;
+    EXPECT_TRUE(progress.acknowledge(second, true, &event));
+    EXPECT_EQ(event.created_at, 8);
+    EXPECT_EQ(event.memo.sent_at, 80);
+    EXPECT_EQ(event.memo.bytes, 800U);
+    EXPECT_EQ(event.memo.topic, 2);
+    std::vector<int> topics;
+    progress.visit_in_flight([&](const Memo &memo) { topics.push_back(memo.topic); });
+    EXPECT_EQ(topics, std::vector<int>{1});
+    EXPECT_FALSE(progress.acknowledge(second, true, &event)) << "known already";
+    EXPECT_TRUE(progress.acknowledge(first, false));
+    topics.clear();
+    progress.visit_in_flight([&](const Memo &memo) { topics.push_back(memo.topic); });
+    EXPECT_TRUE(topics.empty());
+}
+
 TEST(Progress, CountsAnAcknowledgementOnce)
 {
     Progress progress(10);
