@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "scene.h"
+#include "support/tree.h"
 
 using namespace outbox::test;
 
@@ -14,7 +15,7 @@ namespace
 std::set<std::string>
 anchors_of(const std::string &page)
 {
-    std::istringstream lines(read_file(OUTBOX_SOURCE_DIR "/" + page));
+    std::istringstream lines(read_file(in_source(page)));
     std::set<std::string> anchors;
     std::string line;
     while (std::getline(lines, line))
@@ -37,7 +38,7 @@ TEST(Alerts, EachRuleIsEvaluatedAndNamesAPlaceOfTheRunbook)
 {
     const std::vector<Json> rules = Scene::shared().prometheus().rules();
     EXPECT_GE(rules.size(), 10u);
-    const std::string page = read_file(OUTBOX_SOURCE_DIR "/docs/prometheus.md");
+    const std::string page = read_file(in_source("docs/prometheus.md"));
     for (const Json &rule : rules)
     {
         const std::string name = rule.at("name");
@@ -123,11 +124,11 @@ TEST(Alerts, ARelayThatStoppedFires)
 // The times before each rule fires, which are too long for this program.
 TEST(Alerts, TheRulesFireWhenTheyShould)
 {
-    const Finished ran = run(Command(
-        {"promtool", "test", "rules", OUTBOX_SOURCE_DIR "/test/monitoring/alerts_test.yml"}));
+    const Finished ran =
+        run(Command({"promtool", "test", "rules", in_source("test/monitoring/alerts_test.yml")}));
     EXPECT_TRUE(ran.ok()) << ran.output;
     // And each of them is tested.
-    const std::string tests = read_file(OUTBOX_SOURCE_DIR "/test/monitoring/alerts_test.yml");
+    const std::string tests = read_file(in_source("test/monitoring/alerts_test.yml"));
     for (const Json &rule : Scene::shared().prometheus().rules())
         EXPECT_NE(tests.find("alertname: " + rule.at("name").get<std::string>() + "\n"),
                   std::string::npos)

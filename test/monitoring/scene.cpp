@@ -4,6 +4,8 @@
 #include <regex>
 #include <sstream>
 
+#include "support/tree.h"
+
 namespace outbox::test
 {
 
@@ -112,7 +114,7 @@ Scene::ends(const std::string &alert)
 std::set<std::string>
 Scene::states_of_the_runbook()
 {
-    std::istringstream lines(read_file(OUTBOX_SOURCE_DIR "/docs/operations.md"));
+    std::istringstream lines(read_file(in_source("docs/operations.md")));
     std::set<std::string> states;
     std::string line;
     bool inside = false;

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "support/pg.h"
+#include "support/tree.h"
 #include "support/workspace.h"
 
 namespace outbox::test
@@ -80,7 +81,7 @@ create_role(const PgCluster &server, const std::string &database)
 std::string
 shipped(const std::string &file)
 {
-    return read_file(std::filesystem::path(OUTBOX_SOURCE_DIR) / "monitoring" / file);
+    return read_file(in_source("monitoring/" + file));
 }
 
 MonitoringStack::MonitoringStack(const PgCluster &server, const std::string &database,
@@ -90,8 +91,7 @@ MonitoringStack::MonitoringStack(const PgCluster &server, const std::string &dat
     create_role(server, database);
     const std::filesystem::path home = run_dir() / unique_name("monitoring");
     std::filesystem::create_directories(home);
-    const std::string queries =
-        std::string(OUTBOX_SOURCE_DIR) + "/monitoring/postgres_exporter.yml";
+    const std::string queries = in_source("monitoring/postgres_exporter.yml");
 
     const int port = free_port();
     postgres_exporter_ =

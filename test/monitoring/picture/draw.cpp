@@ -18,14 +18,12 @@ constexpr int kPanelHeight = 230;
 std::string
 axis(const std::string &unit)
 {
-    if (unit == "bytes")
-        return "set format y '%.0b%BB'\n";
-    std::string text = "set format y '%.0s%c'\n";
+    if (unit == "bytes" || unit == "Bps")
+        return std::string("set format y '%.1s%cB'\n") +
+               (unit == "Bps" ? "set ylabel 'a second'\n" : "");
     if (unit == "s")
-        text = "set format y '%g s'\n";
-    else if (unit == "cps")
-        text += "set ylabel 'a second'\n";
-    return text;
+        return "set format y '%g s'\n";
+    return std::string("set format y '%g'\n") + (unit == "cps" ? "set ylabel 'a second'\n" : "");
 }
 
 // Gaps stay gaps: a sample that is missing ends the line.
@@ -54,10 +52,11 @@ plot(std::ostream &out, const DrawnPanel &drawn, size_t number)
     const bool timeline = drawn.panel.kind == "state-timeline";
     const auto count = drawn.lines.size();
     write_lines(out, drawn.lines, number, timeline);
-    out << "unset ylabel\nunset ytics\nset ytics\nset title \"" << drawn.panel.title << "\"\n";
+    out << "unset ylabel\nunset ytics\nset ytics nomirror\nset title \"" << drawn.panel.title
+        << "\"\n";
     if (timeline)
     {
-        out << "set yrange [0.4:" << static_cast<double>(count) + 0.6 << "]\nset ytics (";
+        out << "set yrange [0.4:" << static_cast<double>(count) + 0.6 << "]\nset ytics nomirror (";
         for (size_t i = 0; i < count; i++)
             out << (i == 0 ? "" : ", ") << "\"" << drawn.lines[i].legend << "\" " << count - i;
         out << ")\n";
@@ -80,12 +79,12 @@ draw(const std::vector<DrawnPanel> &panels, double seconds, const std::filesyste
     const size_t rows = (panels.size() + 1) / 2;
     std::ostringstream out;
     out << "set encoding utf8\n"
-        << "set terminal svg size " << kWidth << "," << rows * kPanelHeight
+        << "set terminal svg noenhanced size " << kWidth << "," << rows * kPanelHeight
         << " background rgb 'white' font 'sans-serif,11'\n"
         << "set output '" << file.string() << "'\n"
         << "set multiplot layout " << rows << ",2\n"
         << "set grid ytics lc rgb '#dddddd'\nset border 3\nset tics nomirror\n"
-        << "set key outside bottom center horizontal noenhanced\nset tics noenhanced\n"
+        << "set key outside bottom center horizontal\n"
         << "set lmargin 14\nset rmargin 3\n"
         << "set xrange [0:" << seconds << "]\nset format x '%g s'\n";
     for (size_t i = 0; i < panels.size(); i++)
