@@ -140,7 +140,6 @@ stop_for_version(Installed installed, const char *version)
     exit_as(RelayExit::update_required);
 }
 
-
 int
 open_eventfd()
 {
@@ -386,7 +385,8 @@ load()
     if (installed != Installed::same)
         stop_for_version(installed, version);
     const LoadResult result = load_position(&stored, problem, sizeof(problem));
-    relay.database_settings = read_database_settings();
+    relay.database_settings = read_database_settings(nullptr, nullptr);
+    relay.applied_settings = relay.database_settings;
     load_ring(relay.slot);
     end_transaction();
     if (result == LoadResult::broken)

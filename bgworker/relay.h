@@ -23,6 +23,7 @@ struct Relay
     RelayState state;
     char config_error[512];
     char *database_settings; // of ALTER DATABASE, as they were when the process started
+    char *applied_settings;  // the same, as the process took them in last
     bool look;               // something may have been committed
     bool restart;
     StepResult step;         // how the last round ended
@@ -35,7 +36,9 @@ extern Relay relay;
 
 // Reads what ALTER DATABASE has set, for a comparison later. In a transaction with a snapshot; the
 // text is in TopMemoryContext.
-char *read_database_settings();
+// Those of ALTER DATABASE as an array's text, in memory that lasts. `undone`, if not null, is set
+// to whether one of `before` is not among them any more.
+char *read_database_settings(const char *before, bool *undone);
 
 // Makes a producer from the current settings, or says why there is none.
 void connect_kafka();

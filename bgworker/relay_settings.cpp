@@ -4,6 +4,7 @@
 
 #include "guard.h"
 #include "short_transaction.h"
+#include "spi_call.h"
 
 #include "../extension/settings.h"
 
@@ -87,20 +88,27 @@ use_producer(kafka::Producer *producer, const kafka::Failure &why)
 } // namespace
 
 char *
-read_database_settings()
+read_database_settings(const char *before, bool *undone)
 {
-    char *text = nullptr;
-    if (SPI_connect() != SPI_OK_CONNECT ||
-        SPI_execute("select s.setconfig::text from pg_catalog.pg_db_role_setting s "
-                    "join pg_catalog.pg_database d on d.oid operator(pg_catalog.=) s.setdatabase "
-                    "where d.datname operator(pg_catalog.=) pg_catalog.current_database() "
-                    "and s.setrole operator(pg_catalog.=) 0",
-                    true, 1) != SPI_OK_SELECT)
-        ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR),
-                        errmsg("outbox relay: could not read the settings of the database")));
-    if (SPI_processed == 1)
-        text = SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
-    text = MemoryContextStrdup(TopMemoryContext, text != nullptr ? text : "");
+    constexpr const char *kSelect =
+        "with s as (select coalesce((select s.setconfig from pg_catalog.pg_db_role_setting s "
+        "  join pg_catalog.pg_database d on d.oid operator(pg_catalog.=) s.setdatabase "
+        "  where d.datname operator(pg_catalog.=) pg_catalog.current_database() "
+        "  and s.setrole operator(pg_catalog.=) 0), '{}') as now) "
+        "select s.now::text, exists (select from pg_catalog.unnest($1::text[]) b "
+        "  where not exists (select from pg_catalog.unnest(s.now) n "
+        "    where pg_catalog.split_part(n, '=', 1) operator(pg_catalog.=) "
+        "pg_catalog.split_part(b, '=', 1))) "
+        "from s";
+    spi_connect();
+    Oid types[] = {TEXTOID};
+    Datum values[] = {CStringGetTextDatum(before != nullptr ? before : "{}")};
+    spi_execute(kSelect, 1, types, values, SPI_OK_SELECT);
+    HeapTuple row = SPI_tuptable->vals[0];
+    bool is_null;
+    if (undone != nullptr)
+        *undone = DatumGetBool(SPI_getbinval(row, SPI_tuptable->tupdesc, 2, &is_null));
+    char *text = MemoryContextStrdup(TopMemoryContext, SPI_getvalue(row, SPI_tuptable->tupdesc, 1));
     SPI_finish();
     return text;
 }
@@ -132,8 +140,12 @@ reload_settings()
     ProcessConfigFile(PGC_SIGHUP);
     begin_transaction();
     apply_database_settings();
-    char *database_settings = read_database_settings();
+    bool undone = false;
+    char *database_settings = read_database_settings(relay.applied_settings, &undone);
     const bool changed_there = strcmp(database_settings, relay.database_settings) != 0;
+    if (relay.applied_settings != relay.database_settings)
+        pfree(relay.applied_settings);
+    relay.applied_settings = database_settings;
     static KafkaSetup setup;
     kafka::Failure why;
     const bool usable = read_setup(&setup, &why);
@@ -143,10 +155,7 @@ reload_settings()
     relay.publisher->reload_routes();
     const bool same = usable && setup == *relay.setup;
     if (same && !changed_there && relay.config_error[0] == '\0')
-    {
-        pfree(database_settings);
         return;
-    }
     bool good = usable;
     if (usable && settings.bootstrap_servers[0] != '\0')
     {
@@ -154,8 +163,8 @@ reload_settings()
         good = trial != nullptr;
         delete trial;
     }
-    pfree(database_settings);
-    if (good)
+    // What holds instead of a setting that was reset, only a new process finds out.
+    if (good || undone)
         relay.restart = true;
     else
         note_config_error(why);
