@@ -108,8 +108,13 @@ TEST(ManyDatabases, ANewDatabaseThatGotTheExtensionFromTemplate1HasARelay)
     {
         Db db(server, "template1");
         db.exec("create extension outbox");
-        EXPECT_EQ(db.value("select last_error from outbox.relay_status"),
-                  "this database is a template, and templates have no relay");
+        EXPECT_TRUE(
+            wait_until(kSoon,
+                       [&]
+                       {
+                           return db.exec("select last_error from outbox.relay_status").field(0) ==
+                                  "this database is a template, and templates have no relay";
+                       }));
     }
     TestDatabase fresh(server, TestDatabase::Extension::kNotInstalled);
     expect_published(server, fresh.name(), fresh.type());

@@ -149,7 +149,7 @@ set search_path = outbox_test_app, pg_temp, pg_catalog;
 select outbox.emit('order'::outbox_test_app.name, '1', 'made', row('x')::outbox_test_app.document) is not null as emitted;
 select outbox.mark_processed('00000000-0000-4000-b000-000000000001', 'me'::outbox_test_app.name);
 select outcome from outbox.idempotency_begin('me', 'escalation'::outbox_test_app.name, sha256('x'), '1 h', 'single_tx', '1 min');
-select outbox.stored_offsets('me'::outbox_test_app.name);
+select outbox.stored_offsets('escalations'::outbox_test_app.name);
 select distinct who from outbox_test_app.ran_as;
 select seq from events;
 select consumer from processed_events;
