@@ -77,6 +77,11 @@ extern "C"
 #error "outbox needs PostgreSQL 13 or newer"
 #endif
 
+// For the client's eyes only, from version 14 on.
+#if PG_VERSION_NUM < 140000
+#define WARNING_CLIENT_ONLY WARNING
+#endif
+
 // Declares an SQL-callable function that other than our own code can see: before version 16
 // PostgreSQL's macro exports only the function's description.
 #define OUTBOX_FUNCTION(name)                                                                      \
