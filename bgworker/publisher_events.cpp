@@ -14,14 +14,6 @@ namespace
 
 constexpr const char *kAllBrokersDown = "_ALL_BROKERS_DOWN";
 
-// Dropped together with a producer that has to go: a consequence, and no failure of its own.
-bool
-is_purge(const kafka::Failure &failure)
-{
-    return strcmp(failure.name, "_PURGE_QUEUE") == 0 ||
-           strcmp(failure.name, "_PURGE_INFLIGHT") == 0 || strcmp(failure.name, "_FATAL") == 0;
-}
-
 } // namespace
 
 void
@@ -78,7 +70,7 @@ Publisher::failed(std::uint64_t tag, const kafka::Failure &failure) noexcept
             }
             suspects_reach_ = flight.distance;
         }
-        else if (!halted_ && !is_purge(failure))
+        else if (!halted_ && !kafka::is_consequence(failure))
             note_failure(failure);
     }
     halted_ = true;

@@ -3,6 +3,8 @@
 #include <malloc.h>
 #include <sys/eventfd.h>
 
+#include "core/sooner.h"
+
 #include "relay.h"
 
 #include "activity.h"
@@ -177,14 +179,6 @@ wait(long timeout_ms)
         ResetLatch(MyLatch);
         relay.look = true;
     }
-}
-
-long
-sooner(long a, long b)
-{
-    if (a < 0)
-        return b;
-    return b < 0 ? a : Min(a, b);
 }
 
 // What was published before goes out again, when nothing new waits.

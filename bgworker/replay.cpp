@@ -1,3 +1,5 @@
+#include "core/sooner.h"
+
 #include "replay.h"
 
 #include "short_transaction.h"
@@ -14,14 +16,6 @@ namespace
 constexpr int kLookMs = 10 * 1000;
 constexpr int kHeldMs = 100; // a lock is in the way
 constexpr int kSaveMs = 200;
-
-long
-sooner(long a, long b)
-{
-    if (a < 0)
-        return b;
-    return b < 0 ? a : Min(a, b);
-}
 
 } // namespace
 

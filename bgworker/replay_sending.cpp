@@ -23,13 +23,11 @@ constexpr long kStepMs = 2;
 
 constexpr int kHeldMs = 100;
 
-// Dropped together with a producer that has to go: a consequence, and no failure of its own.
+// A refused record kills the producer on purpose.
 bool
-is_consequence(const kafka::Failure &failure)
+is_aftermath(const kafka::Failure &failure)
 {
-    return strcmp(failure.name, "_PURGE_QUEUE") == 0 ||
-           strcmp(failure.name, "_PURGE_INFLIGHT") == 0 || strcmp(failure.name, "_FATAL") == 0 ||
-           strcmp(failure.name, "_GAPLESS_GUARANTEE") == 0;
+    return kafka::is_consequence(failure) || strcmp(failure.name, "_GAPLESS_GUARANTEE") == 0;
 }
 
 } // namespace
@@ -100,7 +98,7 @@ Replay::failed(std::uint64_t tag, const kafka::Failure &failure) noexcept
             note_refusal(place, failure);
         batch_too_large_ = strcmp(failure.name, "MSG_SIZE_TOO_LARGE") == 0;
     }
-    else if (!halted_ && !is_consequence(failure))
+    else if (!halted_ && !is_aftermath(failure))
         note_failure(failure);
     halt();
 }
@@ -109,7 +107,7 @@ Replay::failed(std::uint64_t tag, const kafka::Failure &failure) noexcept
 void
 Replay::trouble(const kafka::Failure &failure) noexcept
 {
-    if (!is_consequence(failure))
+    if (!is_aftermath(failure))
         note_error(failure.name, failure.text);
 }
 
@@ -129,7 +127,7 @@ Replay::hear() noexcept
     kafka::Failure why;
     if (halted_ || !producer_->fatal(why))
         return;
-    if (!is_consequence(why))
+    if (!is_aftermath(why))
         note_failure(why);
     halt();
 }
@@ -313,7 +311,7 @@ Replay::hand_over(EventTables *tables, TimestampTz now)
         flight_.left_out(false);
         return HandOver::next;
     }
-    if (!is_consequence(why))
+    if (!is_aftermath(why))
         note_failure(why);
     halt();
     return HandOver::halted;

@@ -154,6 +154,13 @@ classify(int code) noexcept
     return found != end && found->code == code ? found->cls : kEvent;
 }
 
+bool
+is_consequence(const Failure &failure) noexcept
+{
+    const std::string_view name = failure.name;
+    return name == "_PURGE_QUEUE" || name == "_PURGE_INFLIGHT" || name == "_FATAL";
+}
+
 const char *
 name_of(FailureClass cls) noexcept
 {

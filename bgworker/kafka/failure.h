@@ -39,6 +39,10 @@ struct Failure
 // a refused record: that retries it a bounded number of times and lets other keys go on.
 FailureClass classify(int code) noexcept;
 
+// Whether a record was dropped together with a producer that has to go: a consequence, and no
+// failure of its own.
+bool is_consequence(const Failure &failure) noexcept;
+
 // The name of a class, for logs and tests.
 const char *name_of(FailureClass cls) noexcept;
 
