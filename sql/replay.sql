@@ -111,6 +111,7 @@ create function outbox.replayable_events(
   aggregate_type text, event_type text, aggregate_id text, since timestamptz, until timestamptz)
 returns table (seq bigint, xid bigint, slot smallint)
 language sql stable parallel unsafe
+set search_path = pg_catalog, pg_temp
 as $$
   select e.seq, e.xid, e.slot
   from outbox.events e left join outbox.current_position p on true
