@@ -246,9 +246,11 @@ TEST(Stats, TheActivityOfTheRelayIsSeenInPgStatActivity)
     scene.emit(1);
     db.exec("select outbox.resume()");
     EXPECT_TRUE(shows("idle, all committed events are published"));
-    db.exec("begin; lock table outbox.events_0 in access exclusive mode");
+    // Not in this session: within a transaction pg_stat_activity stays as it was looked at first.
+    Db locker = scene.database().connect();
+    locker.exec("begin; lock table outbox.events_0 in access exclusive mode");
     EXPECT_TRUE(shows("active, waiting for a lock on a table of outbox"));
-    db.exec("commit");
+    locker.exec("commit");
     const bool named = std::stoi(db.value("show server_version_num")) >= 170000;
     EXPECT_TRUE(wait_until(std::chrono::seconds(20),
                            [&]
