@@ -55,13 +55,6 @@ leave(int, Datum)
     wake_launcher();
 }
 
-[[noreturn]] void
-exit_as(RelayExit reason)
-{
-    pg_atomic_write_u32(&relay.slot->relay_exit, static_cast<uint32>(reason));
-    proc_exit(0);
-}
-
 void
 show()
 {
@@ -99,47 +92,6 @@ show_backlog()
     pg_atomic_write_u64(&relay.slot->backlog_base, relay.publisher->backlog_base());
     if (relay.publisher->backlog_counted())
         pg_atomic_write_u32(&relay.slot->backlog_counted, 1);
-}
-
-void
-show_stopped(RelayState state, const char *problem)
-{
-    SpinLockAcquire(&relay.slot->mutex);
-    relay.slot->report.state = state;
-    relay.slot->report.last_error_at = GetCurrentTimestamp();
-    strlcpy(relay.slot->report.last_error, problem, sizeof(relay.slot->report.last_error));
-    SpinLockRelease(&relay.slot->mutex);
-}
-
-// Told once: the launcher looks again every minute.
-int
-level_of(const char *problem)
-{
-    SpinLockAcquire(&relay.slot->mutex);
-    const RelayReport before = relay.slot->report;
-    SpinLockRelease(&relay.slot->mutex);
-    return strcmp(before.last_error, problem) == 0 ? DEBUG1 : WARNING;
-}
-
-// Tables of another version may mean something else. What asks for a relay at once is the last
-// statement of every upgrade script.
-[[noreturn]] void
-stop_for_version(Installed installed, const char *version)
-{
-    char problem[256];
-    snprintf(problem, sizeof(problem),
-             "the extension is version %s here, the library serves %s: %s", version, OUTBOX_VERSION,
-             version_remedy(installed));
-    ereport(level_of(problem),
-            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-             errmsg("outbox relay waits in database %u: extension version %s, library version %s",
-                    MyDatabaseId, version, OUTBOX_VERSION),
-             installed == Installed::newer
-                 ? errhint("Install the package of that version and restart PostgreSQL. Events are "
-                           "kept until then.")
-                 : errhint("Run ALTER EXTENSION outbox UPDATE. Events are kept until then.")));
-    show_stopped(RelayState::update_required, problem);
-    exit_as(RelayExit::update_required);
 }
 
 int
@@ -420,16 +372,6 @@ attach(Datum slot_number)
 }
 
 } // namespace
-
-void
-stop_for_a_person(const char *problem)
-{
-    ereport(level_of(problem),
-            (errcode(ERRCODE_DATA_CORRUPTED), errmsg("outbox relay stopped: %s", problem),
-             errhint("Nothing is published until this is put right, see docs/operations.md.")));
-    show_stopped(RelayState::stopped, problem);
-    exit_as(RelayExit::stopped);
-}
 
 } // namespace outbox
 

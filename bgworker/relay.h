@@ -5,6 +5,7 @@
 #include "publisher.h"
 #include "replay.h"
 
+#include "../extension/installed_version.h"
 #include "../extension/shared_state.h"
 
 namespace outbox
@@ -34,10 +35,8 @@ struct Relay
 
 extern Relay relay;
 
-// Reads what ALTER DATABASE has set, for a comparison later. In a transaction with a snapshot; the
-// text is in TopMemoryContext.
-// Those of ALTER DATABASE as an array's text, in memory that lasts. `undone`, if not null, is set
-// to whether one of `before` is not among them any more.
+// What ALTER DATABASE has set, as an array's text in TopMemoryContext. `undone`, if not null, is
+// set to whether one of `before` is not among them any more. In a transaction with a snapshot.
 char *read_database_settings(const char *before, bool *undone);
 
 // Makes a producer from the current settings, or says why there is none.
@@ -49,6 +48,12 @@ void reconnect_kafka();
 // After SIGHUP: a configuration that works is taken up by a fresh start of the process; one that
 // does not leaves the relay as it is, and is told in relay_status and the log.
 void reload_settings();
+
+// Ends the process; the launcher learns why.
+[[noreturn]] void exit_as(RelayExit reason);
+
+// Ends the process until the extension and the library are of one version. Told once, as below.
+[[noreturn]] void stop_for_version(Installed installed, const char *version);
 
 // Ends the process: nothing is published until a person has put right what `problem` says. Told
 // once; the launcher looks again every minute.

@@ -1,0 +1,71 @@
+// How a relay's process ends, and what it leaves behind for who looks.
+
+#include "relay.h"
+
+namespace outbox
+{
+
+namespace
+{
+
+void
+show_stopped(RelayState state, const char *problem)
+{
+    SpinLockAcquire(&relay.slot->mutex);
+    relay.slot->report.state = state;
+    relay.slot->report.last_error_at = GetCurrentTimestamp();
+    strlcpy(relay.slot->report.last_error, problem, sizeof(relay.slot->report.last_error));
+    SpinLockRelease(&relay.slot->mutex);
+}
+
+// Told once: the launcher looks again every minute.
+int
+level_of(const char *problem)
+{
+    SpinLockAcquire(&relay.slot->mutex);
+    const RelayReport before = relay.slot->report;
+    SpinLockRelease(&relay.slot->mutex);
+    return strcmp(before.last_error, problem) == 0 ? DEBUG1 : WARNING;
+}
+
+} // namespace
+
+void
+exit_as(RelayExit reason)
+{
+    pg_atomic_write_u32(&relay.slot->relay_exit, static_cast<uint32>(reason));
+    proc_exit(0);
+}
+
+// Tables of another version may mean something else. What asks for a relay at once is the last
+// statement of every upgrade script.
+void
+stop_for_version(Installed installed, const char *version)
+{
+    char problem[256];
+    snprintf(problem, sizeof(problem),
+             "the extension is version %s here, the library serves %s: %s", version, OUTBOX_VERSION,
+             version_remedy(installed));
+    ereport(level_of(problem),
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+             errmsg("outbox relay waits in database %u: extension version %s, library version %s",
+                    MyDatabaseId, version, OUTBOX_VERSION),
+             installed == Installed::newer
+                 ? errhint("Install the package of that version and restart PostgreSQL. Events are "
+                           "kept until then.")
+                 : errhint("Run ALTER EXTENSION outbox UPDATE. Events are kept until then.")));
+    show_stopped(RelayState::update_required, problem);
+    exit_as(RelayExit::update_required);
+}
+
+void
+stop_for_a_person(const char *problem)
+{
+    ereport(level_of(problem),
+            (errcode(ERRCODE_DATA_CORRUPTED), errmsg("outbox relay stopped: %s", problem),
+             errhint("Nothing is published until this is put right, see docs/operations.md.")));
+    show_stopped(RelayState::stopped, problem);
+    exit_as(RelayExit::stopped);
+}
+
+} // namespace outbox
