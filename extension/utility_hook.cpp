@@ -128,9 +128,13 @@ on_utility(PlannedStmt *statement, const char *query,
 
     if (commit_prepared)
     {
+        // What it did is not known here: it may have emitted, retried, paused.
         DatabaseSlot *mine = find_slot(MyDatabaseId);
         if (mine != nullptr)
+        {
+            pg_atomic_write_u32(&mine->deliveries_changed, 1);
             wake_relay(mine);
+        }
     }
 }
 

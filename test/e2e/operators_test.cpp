@@ -30,6 +30,23 @@ TEST(Operators, APauseHoldsOverRestartsUntilItIsEnded)
     EXPECT_TRUE(report.exact()) << report.summary();
 }
 
+// Whoever commits it is another session, which knows nothing of what was done.
+TEST(Operators, APauseOfAPreparedTransactionHoldsFromItsCommit)
+{
+    TestDatabase database(cluster());
+    Db db = database.connect();
+    ASSERT_TRUE(database.reaches_state("running"));
+    for (const char *what : {"pause", "resume"})
+    {
+        const std::string name = database.name() + what;
+        db.exec("begin");
+        db.exec(std::string("select outbox.") + what + "()");
+        db.exec("prepare transaction '" + name + "'");
+        database.connect().exec("commit prepared '" + name + "'");
+        EXPECT_TRUE(database.reaches_state(what == std::string("pause") ? "paused" : "running"));
+    }
+}
+
 // Somebody settles an event by hand and goes for coffee before the commit.
 REAL_KAFKA_TEST(Operators, AnOpenTransactionWithARetryHoldsUpNothingElse)
 {
