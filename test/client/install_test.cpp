@@ -11,6 +11,16 @@ using namespace outbox::test;
 namespace
 {
 
+// As a user would write it who read the release's name.
+std::string
+version()
+{
+    const std::string control = read_file(in_source("extension/outbox.control"));
+    const std::string before = "default_version = '";
+    const size_t begin = control.find(before) + before.size();
+    return control.substr(begin, control.find('\'', begin) - begin);
+}
+
 // Installed once for all tests here, where nothing else finds it.
 const std::string &
 installed()
@@ -114,9 +124,11 @@ TEST(Install, TheHttpExampleBuiltByCmakeAnswersARequestOnce)
     write_file(directory / "CMakeLists.txt",
                "cmake_minimum_required(VERSION 3.13)\n"
                "project(user CXX)\n"
-               "find_package(outbox_client 0.1 REQUIRED)\n"
-               "foreach(kind shared static)\n"
-               "  add_executable(handler_${kind} " +
+               "find_package(outbox_client " +
+                   version() +
+                   " REQUIRED)\n"
+                   "foreach(kind shared static)\n"
+                   "  add_executable(handler_${kind} " +
                    in_source("client/examples/http_handler.cpp") +
                    ")\n"
                    "endforeach()\n"
