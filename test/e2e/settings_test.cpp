@@ -10,9 +10,11 @@ bool
 relay_becomes(const TestDatabase &database, const std::string &condition)
 {
     Db db = database.connect();
-    return wait_until(
-        std::chrono::seconds(20),
-        [&] { return db.value("select " + condition + " from outbox.relay_status") == "t"; });
+    return wait_until(std::chrono::seconds(20),
+                      [&] {
+                          return db.value("select coalesce(" + condition +
+                                          ", false) from outbox.relay_status") == "t";
+                      });
 }
 
 void
