@@ -156,7 +156,7 @@ TEST(Contract, DamagedFilesAreAnsweredWithLinesThatExist)
     for (int round = 0; round < 300; round++)
     {
         std::string text = whole;
-        for (unsigned damage = 0; damage <= random() % 3; damage++)
+        for (unsigned damage = 0; damage <= random() % 3 && !text.empty(); damage++)
         {
             const std::size_t place = random() % text.size();
             const std::size_t length = std::min<std::size_t>(random() % 80, text.size() - place);
