@@ -14,7 +14,6 @@ namespace
 
 // What asks for a replay wakes the relay; this is for what did not.
 constexpr int kLookMs = 10 * 1000;
-constexpr int kHeldMs = 100; // a lock is in the way
 constexpr int kSaveMs = 200;
 
 } // namespace

@@ -60,6 +60,8 @@ private:
         halted
     };
 
+    static constexpr int kHeldMs = 100; // until what was locked is tried again
+
     void look(TimestampTz now);
     void begin_request(TimestampTz now);
     void leave_request() noexcept;

@@ -6,11 +6,6 @@
 #include "short_transaction.h"
 #include "wire.h"
 
-extern "C"
-{
-#include "common/pg_prng.h"
-}
-
 namespace outbox
 {
 
@@ -20,8 +15,6 @@ namespace
 // New events wait for no more than this.
 constexpr int64 kMostAtOnce = 64;
 constexpr long kStepMs = 2;
-
-constexpr int kHeldMs = 100;
 
 // A refused record kills the producer on purpose.
 bool
@@ -66,7 +59,7 @@ Replay::halt() noexcept
 void
 Replay::note_failure(const kafka::Failure &failure) noexcept
 {
-    const int64 wait = backoff_.fail(pg_prng_uint64(&pg_global_prng_state));
+    const int64 wait = backoff_.fail(random_bits());
     next_attempt_at_ = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), wait);
     note_error(failure.name, failure.text);
 }
