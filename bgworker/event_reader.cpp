@@ -2,6 +2,8 @@
 
 #include "guard.h"
 
+#include "../extension/text_view.h"
+
 extern "C"
 {
 #include "access/clog.h"
@@ -402,8 +404,7 @@ slot_of(Locator locator)
 std::string_view
 key_of(const EventRow &event)
 {
-    const text *key = event.partition_key != nullptr ? event.partition_key : event.aggregate_id;
-    return {VARDATA_ANY(key), static_cast<size_t>(VARSIZE_ANY_EXHDR(key))};
+    return text_view(event.partition_key != nullptr ? event.partition_key : event.aggregate_id);
 }
 
 } // namespace outbox

@@ -188,15 +188,6 @@ look_at_worker(Watch &watch)
             other.start_after = 0;
 }
 
-// The database became a template, or nobody may connect to it any more.
-void
-end_relay(DatabaseSlot &slot)
-{
-    const uint32 pid = pg_atomic_read_u32(&slot.relay_pid);
-    if (pid != 0)
-        (void) kill(static_cast<pid_t>(pid), SIGTERM); // gone already: just as well
-}
-
 // A database that was looked at in vain needs no slot; CREATE EXTENSION takes a new one.
 void
 retire_if_idle(Watch &watch)
@@ -293,7 +284,7 @@ take_turn()
         }
         if (!watch.seen)
         {
-            end_relay(slot);
+            end_relay(&slot); // it became a template, or nobody may connect to it any more
             sleep_ms = Min(sleep_ms, kBusyTurnMs);
             continue;
         }

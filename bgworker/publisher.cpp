@@ -25,17 +25,6 @@ constexpr long kStepMs = 20;
 // Windows in flight; with more, reading waits although there is room for events.
 constexpr std::size_t kMaxWindows = 1024;
 
-kafka::Failure
-no_topic(const char *problem)
-{
-    kafka::Failure failure;
-    kafka::describe_config(failure, "Correct outbox.topic_template or outbox.routes.",
-                           "the topic name %s", problem);
-    strlcpy(failure.name, "INVALID_TOPIC", sizeof(failure.name));
-    failure.cls = kafka::FailureClass::event;
-    return failure;
-}
-
 } // namespace
 
 Publisher::Publisher(std::size_t max_events, std::size_t max_bytes, Stats &stats)

@@ -269,13 +269,10 @@ Replay::hand_over(EventTables *tables, TimestampTz now)
     }
     char topic[kTopicBuffer];
     kafka::Record record;
-    kafka::Failure why;
     const char *problem = build_record(event, now, topic, &record);
     if (problem != nullptr)
     {
-        kafka::describe_config(why, "", "the topic name %s", problem);
-        strlcpy(why.name, "INVALID_TOPIC", sizeof(why.name));
-        note_refusal(place, why);
+        note_refusal(place, no_topic(problem));
         flight_.left_out(false);
         return HandOver::next;
     }
@@ -287,6 +284,7 @@ Replay::hand_over(EventTables *tables, TimestampTz now)
     const size_t size = size_in_flight(record);
     if (!flight_.has_room(size))
         return HandOver::full;
+    kafka::Failure why;
     switch (producer_->produce(record, why))
     {
     case kafka::ProduceResult::queued:

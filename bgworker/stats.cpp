@@ -69,31 +69,29 @@ Stats::batch(std::uint16_t topic, std::size_t events) noexcept
 void
 Stats::add_to_area() noexcept
 {
-    for (int i = 0; i < kStatsRows; i++)
+    for (std::size_t i = 0; i < touched_count_; i++)
     {
-        if (!counted_[i].any)
-            continue;
-        TopicRow &row = area_->rows[i];
+        const std::uint16_t topic = touched_[i];
+        TopicRow &row = area_->rows[topic];
         const std::string_view name =
-            i == kOtherTopics ? kOtherTopicsName : topics_.name(static_cast<std::uint16_t>(i));
+            topic == kOtherTopics ? kOtherTopicsName : topics_.name(topic);
         memcpy(row.topic, name.data(), name.size());
         row.topic[name.size()] = '\0';
-        row.counts.merge(counted_[i].counts);
-        counted_[i] = {};
+        row.counts.merge(counted_[topic].counts);
+        counted_[topic] = {};
     }
+    touched_count_ = 0;
 }
 
 void
 Stats::flush(bool idle) noexcept
 {
-    if (area_ == nullptr || (!any_ && !(renumber_ && idle)) ||
+    if (area_ == nullptr || (touched_count_ == 0 && !(renumber_ && idle)) ||
         !LWLockConditionalAcquire(stats_lock(area_), LW_EXCLUSIVE))
         return;
     renumber_ = renumber_ || area_->resets != resets_;
     resets_ = area_->resets;
-    if (any_)
-        add_to_area();
-    any_ = false;
+    add_to_area();
     if (renumber_ && idle)
         read_topics();
     LWLockRelease(stats_lock(area_));

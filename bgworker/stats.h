@@ -49,7 +49,8 @@ private:
 
     TopicCounts &counts(std::uint16_t topic) noexcept
     {
-        any_ = true;
+        if (!counted_[topic].any)
+            touched_[touched_count_++] = topic;
         counted_[topic].any = true;
         return counted_[topic].counts;
     }
@@ -59,9 +60,10 @@ private:
     StatsArea *area_ = nullptr;
     std::uint32_t resets_ = 0;
     bool renumber_ = false; // the area's rows were freed since the topics got their numbers
-    bool any_ = false;
     TopicTable topics_;
-    std::unique_ptr<Counted[]> counted_; // kStatsRows
+    std::unique_ptr<Counted[]> counted_;     // kStatsRows
+    std::uint16_t touched_[kStatsRows] = {}; // those of them with `any`: rows are kilobytes
+    std::size_t touched_count_ = 0;
 };
 
 } // namespace outbox

@@ -246,6 +246,17 @@ build_record(const EventRow &event, TimestampTz now, char *topic_buffer, kafka::
     return nullptr;
 }
 
+kafka::Failure
+no_topic(const char *problem)
+{
+    kafka::Failure failure;
+    kafka::describe_config(failure, "Correct outbox.topic_template or outbox.routes.",
+                           "the topic name %s", problem);
+    strlcpy(failure.name, "INVALID_TOPIC", sizeof(failure.name));
+    failure.cls = kafka::FailureClass::event;
+    return failure;
+}
+
 size_t
 size_of(const kafka::Record &record)
 {

@@ -16,6 +16,9 @@ constexpr int kTopicBuffer = 256;
 const char *build_record(const EventRow &event, TimestampTz now, char *topic_buffer,
                          kafka::Record *record);
 
+// Why an event is refused whose types make no topic name; `problem` is what build_record() said.
+kafka::Failure no_topic(const char *problem);
+
 // Bytes of a record's key, value and headers, as they are before compression.
 size_t size_of(const kafka::Record &record);
 

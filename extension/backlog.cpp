@@ -1,5 +1,6 @@
 #include "backlog.h"
 
+#include "result_row.h"
 #include "settings.h"
 #include "shared_state.h"
 #include "transaction.h"
@@ -15,31 +16,11 @@ constexpr int kWarnEveryMs = 60 * 1000;
 
 TimestampTz warned_at = 0;
 
-struct Behind
-{
-    RelayState state;
-    TimestampTz oldest_event_at;
-    TimestampTz last_published_at;
-};
-
-// Slower than the check, for those who are told.
-Behind
-look_behind(DatabaseSlot *slot)
-{
-    SpinLockAcquire(&slot->mutex);
-    Behind behind = {slot->report.state, slot->report.oldest_event_at,
-                     slot->report.last_published_at};
-    SpinLockRelease(&slot->mutex);
-    if (pg_atomic_read_u32(&slot->relay_proc) == 0 && behind.state != RelayState::stopped)
-        behind.state = RelayState::absent;
-    return behind;
-}
-
 // No word of Kafka: emitters may not see where and why it fails.
 void
 append_behind(StringInfo text, DatabaseSlot *slot)
 {
-    const Behind behind = look_behind(slot);
+    const RelayReport behind = report_of(slot);
     appendStringInfo(text, "The relay is %s", relay_state_name(behind.state));
     if (behind.oldest_event_at != 0)
         appendStringInfo(text, "; the oldest unpublished event is from %s",
@@ -128,23 +109,17 @@ extern "C"
     Datum outbox_backlog_state(PG_FUNCTION_ARGS)
     {
         using namespace outbox;
-        TupleDesc desc;
-        if (get_call_result_type(fcinfo, nullptr, &desc) != TYPEFUNC_COMPOSITE ||
-            desc->natts != kBacklogColumns)
-            ereport(ERROR,
-                    (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                     errmsg("outbox.backlog_state() does not have the columns that this library "
-                            "expects"),
-                     errhint("Run ALTER EXTENSION outbox UPDATE.")));
+        TupleDesc desc = result_type(fcinfo, kBacklogColumns);
         DatabaseSlot *slot = find_slot(MyDatabaseId);
         const int64 limit = settings.max_backlog_events;
         const int64 backlog = slot != nullptr ? backlog_of(slot) : 0;
         const bool counted = slot != nullptr && pg_atomic_read_u32(&slot->backlog_counted) != 0;
-        Datum values[kBacklogColumns] = {Int32GetDatum(static_cast<int32>(limit)),
-                                         Int64GetDatum(backlog_warning_level(limit)),
-                                         Int64GetDatum(backlog), BoolGetDatum(counted),
-                                         CStringGetTextDatum(level_name(backlog, limit))};
-        bool nulls[kBacklogColumns] = {false, limit == 0, false, false, false};
-        PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls)));
+        ResultRow row;
+        row.add(Int32GetDatum(static_cast<int32>(limit)));
+        row.add(Int64GetDatum(backlog_warning_level(limit)), limit == 0);
+        row.add(Int64GetDatum(backlog));
+        row.add(BoolGetDatum(counted));
+        row.add_text(level_name(backlog, limit));
+        PG_RETURN_DATUM(row.as_datum(desc));
     }
 }

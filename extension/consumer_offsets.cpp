@@ -5,6 +5,7 @@
 
 #include "arguments.h"
 #include "kept_statement.h"
+#include "text_view.h"
 
 namespace outbox
 {
@@ -31,8 +32,7 @@ checked_topic(FunctionCallInfo fcinfo, int n)
 {
     check_not_null(fcinfo, n, "topic", "Pass the Kafka record's topic.");
     text *topic = PG_GETARG_TEXT_PP(n);
-    const char *problem =
-        check_topic_name(std::string_view(VARDATA_ANY(topic), VARSIZE_ANY_EXHDR(topic)));
+    const char *problem = check_topic_name(text_view(topic));
     if (problem != nullptr)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("topic %s", problem),
                         errhint("%s", kTopicNameRule)));

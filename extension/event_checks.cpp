@@ -14,12 +14,6 @@ namespace
 constexpr std::string_view kReservedHeaders[] = {"id", "event_type", "aggregate_type", "created_at",
                                                  "schema_version"};
 
-std::string_view
-view(const text *value)
-{
-    return {VARDATA_ANY(value), static_cast<size_t>(VARSIZE_ANY_EXHDR(value))};
-}
-
 void
 check_name(const char *what, const text *value)
 {
@@ -47,7 +41,7 @@ routes_known()
 [[noreturn]] void
 refuse_topic(const EventInput &event, const RouteTable::Entry *entry, const char *problem)
 {
-    const std::string_view type = clip(view(event.aggregate_type), 300);
+    const std::string_view type = clip(text_view(event.aggregate_type), 300);
     std::string_view aggregate;
     std::string_view by_event;
     if (entry != nullptr)
@@ -73,8 +67,8 @@ check_topic(const EventInput &event)
 {
     if (!routes_known())
         return;
-    const std::string_view aggregate_type = view(event.aggregate_type);
-    const std::string_view event_type = view(event.event_type);
+    const std::string_view aggregate_type = text_view(event.aggregate_type);
+    const std::string_view event_type = text_view(event.event_type);
     const RouteTable::Entry *entry =
         routes()->empty() ? nullptr : routes()->find(aggregate_type, event_type);
     const bool has_topic = entry != nullptr && entry->route.has_topic;

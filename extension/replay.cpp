@@ -2,7 +2,7 @@
 
 #include "core/topic_template.h"
 
-#include "pg.h"
+#include "text_view.h"
 
 extern "C"
 {
@@ -10,9 +10,7 @@ extern "C"
 
     Datum outbox_check_topic_name(PG_FUNCTION_ARGS)
     {
-        const text *name = PG_GETARG_TEXT_PP(0);
-        const std::string_view topic(VARDATA_ANY(name),
-                                     static_cast<size_t>(VARSIZE_ANY_EXHDR(name)));
+        const std::string_view topic = outbox::text_view(PG_GETARG_TEXT_PP(0));
         const char *problem = outbox::check_topic_name(topic);
         if (problem != nullptr)
         {

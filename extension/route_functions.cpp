@@ -2,6 +2,7 @@
 
 #include "routes.h"
 
+#include "result_row.h"
 #include "settings.h"
 #include "transaction.h"
 
@@ -80,24 +81,8 @@ check_table()
                  verdict.hint[0] != '\0' ? errhint("%s", verdict.hint) : 0));
 }
 
-struct Row
-{
-    Datum values[kRouteColumns];
-    bool nulls[kRouteColumns];
-    int used;
-};
-
-void
-add(Row *row, const char *text, size_t length)
-{
-    row->nulls[row->used] = text == nullptr;
-    row->values[row->used++] =
-        text == nullptr ? static_cast<Datum>(0)
-                        : PointerGetDatum(cstring_to_text_with_len(text, static_cast<int>(length)));
-}
-
 // The route of these types, and what follows from it and the session's settings.
-Row
+ResultRow
 describe(std::string_view aggregate_type, std::string_view event_type)
 {
     const RouteTable::Entry *entry = routes()->find(aggregate_type, event_type);
@@ -115,20 +100,20 @@ describe(std::string_view aggregate_type, std::string_view event_type)
         on_failure_name(route.blocks.value_or(settings.on_failure == OnFailure::kBlock));
     const char *headers = headers_format_name(
         route.headers.value_or(static_cast<HeadersFormat>(settings.headers_format)));
-    Row row = {};
+    ResultRow row;
     if (entry != nullptr)
     {
-        add(&row, entry->aggregate_type.data(), entry->aggregate_type.size());
-        add(&row, entry->event_type.data(), entry->event_type.size());
+        row.add_text(entry->aggregate_type);
+        row.add_text(entry->event_type);
     }
     else
     {
-        add(&row, nullptr, 0);
-        add(&row, nullptr, 0);
+        row.add_null();
+        row.add_null();
     }
-    add(&row, topic, name.length);
-    add(&row, on_failure, strlen(on_failure));
-    add(&row, headers, strlen(headers));
+    row.add_text({topic, name.length});
+    row.add_text(on_failure);
+    row.add_text(headers);
     return row;
 }
 
@@ -170,21 +155,14 @@ extern "C"
     Datum outbox_route_of(PG_FUNCTION_ARGS)
     {
         using namespace outbox;
-        TupleDesc desc;
-        if (get_call_result_type(fcinfo, nullptr, &desc) != TYPEFUNC_COMPOSITE ||
-            desc->natts != kRouteColumns)
-            ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                            errmsg("outbox.route_of() does not have the columns that this library "
-                                   "expects"),
-                            errhint("Run ALTER EXTENSION outbox UPDATE.")));
+        TupleDesc desc = result_type(fcinfo, kRouteColumns);
         Verdict verdict;
         if (load_routes(true, &verdict) == RoutesLoaded::broken)
             ereport(ERROR,
                     (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                      errmsg("outbox.routes is not usable"), errdetail("The %s.", verdict.reason),
                      verdict.hint[0] != '\0' ? errhint("%s", verdict.hint) : 0));
-        Row row = describe(text_view(PG_GETARG_TEXT_PP(0)), text_view(PG_GETARG_TEXT_PP(1)));
-        PG_RETURN_DATUM(
-            HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), row.values, row.nulls)));
+        ResultRow row = describe(text_view(PG_GETARG_TEXT_PP(0)), text_view(PG_GETARG_TEXT_PP(1)));
+        PG_RETURN_DATUM(row.as_datum(desc));
     }
 }

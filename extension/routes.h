@@ -4,6 +4,7 @@
 #include "core/routes.h"
 
 #include "event_table.h"
+#include "text_view.h"
 
 namespace outbox
 {
@@ -28,11 +29,5 @@ RoutesLoaded load_routes();
 
 // What was read last; null when nothing has been read, or nothing that could be used.
 OUTBOX_FOR_RELAY const RouteTable *routes();
-
-inline std::string_view
-text_view(const text *value)
-{
-    return {VARDATA_ANY(value), static_cast<size_t>(VARSIZE_ANY_EXHDR(value))};
-}
 
 } // namespace outbox

@@ -1,7 +1,7 @@
 #include "shared_state.h"
 
-#include "stats_memory.h"
 #include "settings.h"
+#include "stats_memory.h"
 
 namespace outbox
 {
@@ -157,6 +157,20 @@ find_slot(Oid database)
     return nullptr;
 }
 
+RelayReport
+report_of(DatabaseSlot *slot)
+{
+    SpinLockAcquire(&slot->mutex);
+    RelayReport report = slot->report;
+    SpinLockRelease(&slot->mutex);
+    const bool outlives_relay = report.state == RelayState::stopped ||
+                                report.state == RelayState::update_required ||
+                                report.state == RelayState::starting;
+    if (pg_atomic_read_u32(&slot->relay_proc) == 0 && !outlives_relay)
+        report.state = RelayState::absent;
+    return report;
+}
+
 DatabaseSlot *
 take_slot(Oid database)
 {
@@ -189,6 +203,14 @@ take_slot(Oid database)
     }
     LWLockRelease(state->lock);
     return slot;
+}
+
+void
+end_relay(DatabaseSlot *slot)
+{
+    const uint32 pid = pg_atomic_read_u32(&slot->relay_pid);
+    if (pid != 0)
+        (void) kill(static_cast<pid_t>(pid), SIGTERM); // gone already: just as well
 }
 
 void

@@ -127,8 +127,15 @@ int most_databases();
 // Whether every slot has its database.
 bool all_slots_taken();
 
+// What the slot's relay last said of itself. Where there is none any more its state is `absent`,
+// but for those that tell why there is none, and `starting`.
+RelayReport report_of(DatabaseSlot *slot);
+
 // The slot of a database, taken now if it had none; null when all are in use.
 DatabaseSlot *take_slot(Oid database);
+
+// Asks the slot's relay to end, if there is one: SIGTERM.
+OUTBOX_FOR_RELAY void end_relay(DatabaseSlot *slot);
 
 // Gives a slot back; the database is gone.
 void free_slot(DatabaseSlot *slot);

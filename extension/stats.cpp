@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "result_row.h"
 #include "stats_memory.h"
 
 namespace outbox
@@ -16,13 +17,6 @@ constexpr double kShares[] = {0.50, 0.95, 0.99};
 // Columns after the topic, in the order of sql/stats.sql.
 constexpr int kCountColumns = 22;
 
-struct Row
-{
-    Datum values[kCountColumns + 1];
-    bool nulls[kCountColumns + 1];
-    int used;
-};
-
 // The rows of an area that are in use, as of one moment.
 struct Copy
 {
@@ -33,32 +27,19 @@ struct Copy
 };
 
 void
-add(Row *row, Datum value, bool is_null = false)
+add_count(ResultRow *row, uint64 count, bool is_null = false)
 {
-    row->nulls[row->used] = is_null;
-    row->values[row->used++] = value;
+    row->add(Int64GetDatum(static_cast<int64>(count)), is_null);
 }
 
 void
-add_count(Row *row, uint64 count, bool is_null = false)
+add_ms(ResultRow *row, uint64 us, bool is_null = false)
 {
-    add(row, Int64GetDatum(static_cast<int64>(count)), is_null);
+    row->add(Float8GetDatum(static_cast<double>(us) / kUsPerMs), is_null);
 }
 
 void
-add_ms(Row *row, uint64 us, bool is_null = false)
-{
-    add(row, Float8GetDatum(static_cast<double>(us) / kUsPerMs), is_null);
-}
-
-void
-add_time(Row *row, TimestampTz time)
-{
-    add(row, TimestampTzGetDatum(time), time == 0);
-}
-
-void
-add_latency(Row *row, const LatencyHistogram &histogram)
+add_latency(ResultRow *row, const LatencyHistogram &histogram)
 {
     const bool none = histogram.total() == 0;
     for (const double share : kShares)
@@ -68,7 +49,7 @@ add_latency(Row *row, const LatencyHistogram &histogram)
 }
 
 void
-add_counts(Row *row, const TopicCounts &counts, TimestampTz reset_at)
+add_counts(ResultRow *row, const TopicCounts &counts, TimestampTz reset_at)
 {
     add_count(row, counts.published);
     add_count(row, counts.bytes);
@@ -81,8 +62,8 @@ add_counts(Row *row, const TopicCounts &counts, TimestampTz reset_at)
     add_count(row, counts.batch_events.largest, counts.batches == 0);
     add_latency(row, counts.created_to_acked);
     add_latency(row, counts.sent_to_acked);
-    add_time(row, counts.last_published_at);
-    add_time(row, reset_at);
+    row->add_time(counts.last_published_at);
+    row->add_time(reset_at);
 }
 
 // In the current memory context. The lock is held for as long as the copying takes.
@@ -114,20 +95,6 @@ total_of(const Copy *copy)
     return total;
 }
 
-// The library may be newer than the extension's SQL, or older.
-TupleDesc
-row_type(FunctionCallInfo fcinfo, int columns)
-{
-    TupleDesc desc;
-    if (get_call_result_type(fcinfo, nullptr, &desc) != TYPEFUNC_COMPOSITE ||
-        desc->natts != columns)
-        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                        errmsg("%s() does not have the columns that this library expects",
-                               get_func_name(fcinfo->flinfo->fn_oid)),
-                        errhint("Run ALTER EXTENSION outbox UPDATE.")));
-    return BlessTupleDesc(desc);
-}
-
 // The bounds of outbox.stats_histogram: powers of two of a microsecond, then all.
 constexpr int kFirstPower = 7; // 128 us
 constexpr int kLastPower = 35; // 9.5 hours
@@ -148,12 +115,12 @@ histogram_row(const Histograms &all, TupleDesc desc)
     const LatencyHistogram &histogram = *all.histograms[which];
     const bool last = bound == kBounds - 1;
     const uint64 us = static_cast<uint64>(1) << (kFirstPower + bound);
-    Row row = {};
-    add(&row, CStringGetTextDatum(all.names[which]));
-    add(&row, Float8GetDatum(last ? std::numeric_limits<double>::infinity()
-                                  : static_cast<double>(us) / 1e6));
+    ResultRow row;
+    row.add_text(all.names[which]);
+    row.add(Float8GetDatum(last ? std::numeric_limits<double>::infinity()
+                                : static_cast<double>(us) / 1e6));
     add_count(&row, last ? histogram.total() : histogram.below(us));
-    return HeapTupleGetDatum(heap_form_tuple(desc, row.values, row.nulls));
+    return row.as_datum(desc);
 }
 
 } // namespace
@@ -175,7 +142,7 @@ extern "C"
         {
             calls = SRF_FIRSTCALL_INIT();
             const MemoryContext outer = MemoryContextSwitchTo(calls->multi_call_memory_ctx);
-            calls->tuple_desc = row_type(fcinfo, kCountColumns + 1);
+            calls->tuple_desc = result_type(fcinfo, kCountColumns + 1);
             calls->user_fctx = copy_area();
             (void) MemoryContextSwitchTo(outer);
         }
@@ -184,22 +151,21 @@ extern "C"
         if (copy->next == copy->count)
             SRF_RETURN_DONE(calls);
         const TopicRow &topic = copy->rows[copy->next++];
-        Row row = {};
-        add(&row, CStringGetTextDatum(topic.topic));
+        ResultRow row;
+        row.add_text(topic.topic);
         add_counts(&row, topic.counts, copy->reset_at);
-        SRF_RETURN_NEXT(
-            calls, HeapTupleGetDatum(heap_form_tuple(calls->tuple_desc, row.values, row.nulls)));
+        SRF_RETURN_NEXT(calls, row.as_datum(calls->tuple_desc));
     }
 
     Datum outbox_database_stats(PG_FUNCTION_ARGS)
     {
         using namespace outbox;
-        TupleDesc desc = row_type(fcinfo, kCountColumns + 1);
+        TupleDesc desc = result_type(fcinfo, kCountColumns + 1);
         const Copy *copy = copy_area();
-        Row row = {};
-        add(&row, Int32GetDatum(copy->count));
+        ResultRow row;
+        row.add(Int32GetDatum(copy->count));
         add_counts(&row, *total_of(copy), copy->reset_at);
-        PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(desc, row.values, row.nulls)));
+        PG_RETURN_DATUM(row.as_datum(desc));
     }
 
     Datum outbox_latency_histograms(PG_FUNCTION_ARGS)
@@ -210,7 +176,7 @@ extern "C"
         {
             calls = SRF_FIRSTCALL_INIT();
             const MemoryContext outer = MemoryContextSwitchTo(calls->multi_call_memory_ctx);
-            calls->tuple_desc = row_type(fcinfo, 3);
+            calls->tuple_desc = result_type(fcinfo, 3);
             const TopicCounts *total = total_of(copy_area());
             Histograms *all = static_cast<Histograms *>(palloc0(sizeof(Histograms)));
             *all = {{"created_to_acked", "sent_to_acked"},

@@ -1,5 +1,6 @@
 // What a session can see of the relay, and of the database that it works for.
 
+#include "result_row.h"
 #include "shared_state.h"
 #include "transaction.h"
 
@@ -15,35 +16,6 @@ namespace outbox
 
 namespace
 {
-
-constexpr int kStateColumns = 13;
-
-struct Row
-{
-    Datum values[kStateColumns];
-    bool nulls[kStateColumns];
-    int used;
-};
-
-void
-add(Row *row, Datum value)
-{
-    row->values[row->used++] = value;
-}
-
-void
-add_time(Row *row, TimestampTz time)
-{
-    row->nulls[row->used] = time == 0;
-    row->values[row->used++] = TimestampTzGetDatum(time);
-}
-
-void
-add_text(Row *row, const char *value)
-{
-    row->nulls[row->used] = value[0] == '\0';
-    row->values[row->used++] = CStringGetTextDatum(value);
-}
 
 bool
 is_template_database()
@@ -82,13 +54,7 @@ read_report(DatabaseSlot *slot)
         explain_absence(&report);
         return report;
     }
-    SpinLockAcquire(&slot->mutex);
-    report = slot->report;
-    SpinLockRelease(&slot->mutex);
-    if (pg_atomic_read_u32(&slot->relay_proc) == 0 && report.state != RelayState::stopped &&
-        report.state != RelayState::update_required && report.state != RelayState::starting)
-        report.state = RelayState::absent;
-    return report;
+    return report_of(slot);
 }
 
 const char *
@@ -97,19 +63,6 @@ shown_state(const RelayReport &report)
     if (shared_state() == nullptr)
         return "not_preloaded";
     return relay_state_name(report.state);
-}
-
-Datum
-row_of(TupleDesc desc, const Row &row)
-{
-    Datum *values = static_cast<Datum *>(palloc0(desc->natts * sizeof(Datum)));
-    bool *nulls = static_cast<bool *>(palloc(desc->natts * sizeof(bool)));
-    for (int i = 0; i < desc->natts; i++)
-    {
-        nulls[i] = i >= row.used || row.nulls[i];
-        values[i] = i < row.used ? row.values[i] : static_cast<Datum>(0);
-    }
-    return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls));
 }
 
 } // namespace
@@ -129,33 +82,27 @@ extern "C"
     Datum outbox_relay_state(PG_FUNCTION_ARGS)
     {
         using namespace outbox;
-        TupleDesc desc;
-        // Columns are only ever added, at the end: another version of the extension has the first
-        // of ours, or all of ours and then some that are null.
-        if (get_call_result_type(fcinfo, nullptr, &desc) != TYPEFUNC_COMPOSITE)
-            ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
-                            errmsg("outbox.relay_state() must return a row")));
+        TupleDesc desc = result_type(fcinfo, 0);
         DatabaseSlot *slot = find_slot(MyDatabaseId);
         const RelayReport report = read_report(slot);
         const uint32 pid = slot == nullptr ? 0 : pg_atomic_read_u32(&slot->relay_pid);
 
-        Row row = {};
-        add_text(&row, shown_state(report));
-        row.nulls[row.used] = pid == 0;
-        add(&row, Int32GetDatum(static_cast<int32>(pid)));
-        row.nulls[row.used] = slot == nullptr || report.state == RelayState::absent;
-        add(&row, Int64GetDatum(slot == nullptr ? 0 : backlog_of(slot)));
-        add_time(&row, report.oldest_event_at);
-        add(&row, Int32GetDatum(report.in_flight_events));
-        add(&row, Int64GetDatum(report.in_flight_bytes));
-        add(&row, Int64GetDatum(static_cast<int64>(report.published)));
-        add_time(&row, report.last_published_at);
-        add(&row, Int32GetDatum(report.consecutive_failures));
-        add_time(&row, report.next_attempt_at);
-        add_text(&row, report.last_error);
-        add_time(&row, report.last_error_at);
-        add_text(&row, report.config_error);
-        return row_of(desc, row);
+        ResultRow row;
+        row.add_text(shown_state(report));
+        row.add(Int32GetDatum(static_cast<int32>(pid)), pid == 0);
+        row.add(Int64GetDatum(slot == nullptr ? 0 : backlog_of(slot)),
+                slot == nullptr || report.state == RelayState::absent);
+        row.add_time(report.oldest_event_at);
+        row.add(Int32GetDatum(report.in_flight_events));
+        row.add(Int64GetDatum(report.in_flight_bytes));
+        row.add(Int64GetDatum(static_cast<int64>(report.published)));
+        row.add_time(report.last_published_at);
+        row.add(Int32GetDatum(report.consecutive_failures));
+        row.add_time(report.next_attempt_at);
+        row.add_text_or_null(report.last_error);
+        row.add_time(report.last_error_at);
+        row.add_text_or_null(report.config_error);
+        PG_RETURN_DATUM(row.as_datum(desc));
     }
 
     Datum outbox_visible_in(PG_FUNCTION_ARGS)

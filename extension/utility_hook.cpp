@@ -83,9 +83,7 @@ vacate(DatabaseSlot *slot)
     pg_atomic_write_u32(&slot->held_by, static_cast<uint32>(MyProcPid));
     holds_slots = true;
     pg_memory_barrier();
-    const uint32 pid = pg_atomic_read_u32(&slot->relay_pid);
-    if (pid != 0)
-        (void) kill(static_cast<pid_t>(pid), SIGTERM); // gone already: just as well
+    end_relay(slot);
 }
 
 // A prepared transaction that renames a database keeps everybody out by itself.
