@@ -29,12 +29,12 @@ DATA_built = $(SQL_SCRIPT) $(SQL_UPGRADES)
 # What every backend loads; it must never need librdkafka.
 MODULE_big = outbox
 CORE_OBJS = $(patsubst %.cpp,%.o,$(wildcard extension/core/*.cpp))
-LAUNCHER_OBJS = bgworker/launcher.o bgworker/room.o
+LAUNCHER_OBJS = $(patsubst %.cpp,%.o,$(wildcard bgworker/launcher/*.cpp))
 OBJS = $(patsubst %.cpp,%.o,$(wildcard extension/*.cpp)) $(LAUNCHER_OBJS) $(CORE_OBJS)
 
 # What the relay's process loads on top.
 RELAY = outbox_relay.so
-RELAY_OBJS = $(filter-out $(LAUNCHER_OBJS),$(patsubst %.cpp,%.o,$(wildcard bgworker/*.cpp bgworker/core/*.cpp bgworker/kafka/*.cpp))) \
+RELAY_OBJS = $(filter-out $(LAUNCHER_OBJS),$(patsubst %.cpp,%.o,$(wildcard bgworker/*/*.cpp))) \
 	$(CORE_OBJS)
 
 PG_CONFIG ?= pg_config

@@ -4,7 +4,7 @@
 #include <exception>
 #include <new>
 
-#include "../extension/pg.h"
+#include "extension/pg.h"
 
 namespace outbox
 {

@@ -1,7 +1,7 @@
 // Locks that are had at once, or not at all.
 #pragma once
 
-#include "../extension/own_relations.h"
+#include "extension/own_relations.h"
 
 namespace outbox
 {

@@ -1,9 +1,9 @@
 // The relay's transactions: short, with a snapshot, never open while it waits for anything.
 #pragma once
 
-#include "owners.h"
+#include "bgworker/relay/owners.h"
 
-#include "../extension/pg.h"
+#include "extension/pg.h"
 
 namespace outbox
 {

@@ -135,7 +135,7 @@ is_null_column(HeapTuple row, TupleDesc desc, EventColumn number)
 
 // A restored dump brings its own numbers; nobody but the owner may write these columns. Its
 // transaction ids mean nothing here, so they are marked by their sign until the relay has looked at
-// them; see bgworker/restore.cpp.
+// them; see bgworker/publishing/restore.cpp.
 bool
 is_restored(HeapTuple row, TupleDesc desc)
 {

@@ -1,6 +1,6 @@
 // The library that every backend loads: a table of contents of what it registers.
 
-#include "../bgworker/launcher.h"
+#include "bgworker/launcher/launcher.h"
 #include "settings.h"
 #include "shared_state.h"
 #include "transaction.h"

@@ -1,0 +1,38 @@
+// From the settings to a producer.
+#pragma once
+
+#include "producer.h"
+#include "extension/core/kafka_config.h"
+
+#include <string>
+#include <vector>
+
+namespace outbox
+{
+
+// What a producer is made from, read at one moment; two equal ones make equal producers.
+struct KafkaSetup
+{
+    std::string bootstrap_servers;
+    std::string client_id;
+    std::vector<Property> properties;
+    int backoff_initial_ms = 0;
+    int backoff_max_ms = 0;
+    std::size_t max_messages = 0;
+    std::size_t max_bytes = 0;
+    std::size_t max_event_bytes = 0;
+
+    bool operator==(const KafkaSetup &other) const;
+};
+
+// Reads outbox.kafka_config_file (a relative path starts at `directory`) and outbox.kafka_config
+// into setup->properties. Pure C++; throws std::bad_alloc only. `why` names file, line and reason.
+bool read_properties(const char *directory, const char *file, const char *pairs, KafkaSetup &setup,
+                     kafka::Failure &why);
+
+// Returns a producer, or nullptr and the reason. Its batches are smaller by half for each time that
+// one was too large. Throws std::bad_alloc.
+kafka::Producer *create_producer(const KafkaSetup &setup, int oversized_batches, int wake_fd,
+                                 kafka::Failure &why);
+
+} // namespace outbox

@@ -1,0 +1,178 @@
+// The tables are gone through block by block, round and round. An index on the time would make
+// every outbox.mark_processed() dearer; this costs nothing there, and a few pages a second here,
+// as many as it takes to come round within a tenth of the time that rows are kept.
+
+#include "expiry.h"
+
+#include "bgworker/relation_lock.h"
+#include "bgworker/short_transaction.h"
+#include "bgworker/spi_call.h"
+
+#include "extension/settings.h"
+
+namespace outbox
+{
+
+namespace
+{
+
+constexpr int64 kSecondUs = 1000000;
+// A step holds its locks on rows that it removes no longer than this, but does one block at least.
+constexpr int64 kStepUs = 20 * 1000;
+constexpr BlockNumber kMinBlocks = 32;   // 256 kB, one step for a small table
+constexpr BlockNumber kMaxBlocks = 2048; // 16 MB
+constexpr int kKeysRoundS = 60 * 60;
+// Shorter than what most topics keep, and than a weekend's outage of a consumer.
+constexpr int kRiskyRetentionS = 24 * 60 * 60;
+
+// A table whose rows expire by a time in one of their columns.
+struct ExpiringTable
+{
+    const char *name;
+    const char *column;
+    BlockNumber next_block; // InvalidBlockNumber: not begun
+};
+
+ExpiringTable processed_events = {"processed_events", "processed_at", InvalidBlockNumber};
+ExpiringTable idempotency_keys = {"idempotency_keys", "expires_at", InvalidBlockNumber};
+
+bool
+delete_row(Relation relation, TupleTableSlot *slot)
+{
+    TM_FailureData unused;
+    // Somebody else's lock or change is a reason to leave the row alone.
+    return table_tuple_delete(relation, &slot->tts_tid, GetCurrentCommandId(true),
+                              GetActiveSnapshot(), InvalidSnapshot, false, &unused, false) == TM_Ok;
+}
+
+int64
+remove_from_block(Relation relation, BlockNumber block, AttrNumber column, TimestampTz expired,
+                  TupleTableSlot *slot)
+{
+    TableScanDesc scan = begin_block_scan(relation, GetActiveSnapshot(), block);
+    int64 removed = 0;
+    while (next_of_block(scan, slot))
+    {
+        bool is_null;
+        const Datum time = slot_getattr(slot, column, &is_null);
+        if (!is_null && DatumGetTimestampTz(time) <= expired && delete_row(relation, slot))
+            removed++;
+    }
+    table_endscan(scan);
+    return removed;
+}
+
+// The blocks of this step, such that all are seen within `round_s`.
+BlockNumber
+blocks_of_step(BlockNumber blocks, int round_s)
+{
+    const BlockNumber even = blocks / static_cast<BlockNumber>(Max(round_s, 1)) + 1;
+    return Min(Min(Max(even, kMinBlocks), kMaxBlocks), blocks);
+}
+
+int64
+remove_from_table(ExpiringTable *table, Relation relation, TimestampTz expired, int round_s)
+{
+    const BlockNumber blocks = RelationGetNumberOfBlocks(relation);
+    if (blocks == 0)
+        return 0;
+    // A relay that is often started anew would otherwise see the first blocks only.
+    if (table->next_block == InvalidBlockNumber)
+        table->next_block = static_cast<BlockNumber>(random_bits() % blocks);
+    const AttrNumber column = get_attnum(RelationGetRelid(relation), table->column);
+    if (column == InvalidAttrNumber)
+        ereport(ERROR,
+                (errcode(ERRCODE_UNDEFINED_COLUMN),
+                 errmsg("outbox relay: outbox.%s has no column %s", table->name, table->column)));
+    TupleTableSlot *slot = table_slot_create(relation, nullptr);
+    const TimestampTz end = GetCurrentTimestamp() + kStepUs;
+    int64 removed = 0;
+    for (BlockNumber left = blocks_of_step(blocks, round_s); left > 0; left--)
+    {
+        CHECK_FOR_INTERRUPTS();
+        if (table->next_block >= blocks)
+            table->next_block = 0;
+        removed += remove_from_block(relation, table->next_block++, column, expired, slot);
+        if (GetCurrentTimestamp() >= end)
+            break;
+    }
+    ExecDropSingleTupleTableSlot(slot);
+    return removed;
+}
+
+void
+count_removed(const char *table, int64 removed)
+{
+    Oid types[] = {TEXTOID, INT8OID};
+    Datum values[] = {CStringGetTextDatum(table), Int64GetDatum(removed)};
+    spi_connect();
+    spi_execute("update outbox.expiry set "
+                "removed_total = removed_total operator(pg_catalog.+) $2, "
+                "last_removed_at = pg_catalog.clock_timestamp() "
+                "where table_name operator(pg_catalog.=) $1",
+                2, types, values, SPI_OK_UPDATE);
+    (void) SPI_finish();
+}
+
+// The table, if nobody has locked it.
+Relation
+open_if_free(const char *name)
+{
+    const Oid table = find_own_relation(name);
+    return lock_relation(table, RowExclusiveLock) == OpenResult::opened ? table_open(table, NoLock)
+                                                                        : nullptr;
+}
+
+void
+step(ExpiringTable *table, TimestampTz expired, int round_s)
+{
+    begin_transaction();
+    // All locks before the first row is removed: DROP EXTENSION takes the same ones in its own
+    // order.
+    Relation counters =
+        OidIsValid(get_extension_oid("outbox", true)) ? open_if_free("expiry") : nullptr;
+    Relation relation = counters != nullptr ? open_if_free(table->name) : nullptr;
+    if (relation != nullptr)
+    {
+        const int64 removed = remove_from_table(table, relation, expired, round_s);
+        table_close(relation, NoLock);
+        if (removed > 0)
+            count_removed(table->name, removed);
+    }
+    if (counters != nullptr)
+        table_close(counters, NoLock);
+    end_transaction();
+}
+
+void
+warn_of_short_retention(int retention_s)
+{
+    static int warned_of = 0;
+    if (retention_s == warned_of)
+        return;
+    warned_of = retention_s;
+    if (retention_s < kRiskyRetentionS)
+        ereport(WARNING,
+                (errcode(ERRCODE_WARNING),
+                 errmsg("outbox.processed_retention is shorter than a day"),
+                 errdetail("An event that Kafka delivers again after %d seconds acts again.",
+                           retention_s),
+                 errhint("Keep processed events longer than Kafka keeps the topics.")));
+}
+
+} // namespace
+
+void
+remove_expired()
+{
+    const TimestampTz now = GetCurrentTimestamp();
+    const int retention_s = settings.processed_retention_s;
+    if (retention_s > 0)
+    {
+        warn_of_short_retention(retention_s);
+        step(&processed_events, now - retention_s * kSecondUs, retention_s / 10);
+    }
+    step(&idempotency_keys, now, kKeysRoundS);
+}
+
+} // namespace outbox

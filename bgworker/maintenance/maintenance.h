@@ -1,0 +1,17 @@
+// What the relay does for the tables while it has nothing better to do.
+#pragma once
+
+#include "extension/pg.h"
+
+namespace outbox
+{
+
+// Summarizes new blocks of the ring in the indexes on id once there are enough of them, so that an
+// event is found by its id without reading all recent ones. In a transaction of its own, a few
+// milliseconds long; skips what somebody else has locked. Returns whether there is more to do.
+bool summarize_new_blocks(int current_slot);
+
+// The slot was truncated.
+void forget_summaries(int slot);
+
+} // namespace outbox

@@ -1,0 +1,255 @@
+#include "ring_store.h"
+
+#include "bgworker/guard.h"
+#include "bgworker/spi_call.h"
+
+namespace outbox
+{
+
+namespace
+{
+
+constexpr const char *kRead = "select r.slot, r.is_current, r.began_at, r.ended_at, r.restored_at, "
+                              "r.held_back_by is not null "
+                              "from outbox.ring r";
+
+constexpr const char *kPublished = "select p.from_snapshot::text from outbox.current_position p";
+
+// The position is not written again when there is nothing to publish, and a tick at most once a
+// second: the one or the other tells of the last events. Ticks of a dump are of another history.
+constexpr const char *kOld =
+    "select coalesce("
+    "(select p.from_snapshot::text from outbox.current_position p "
+    " where p.updated_at operator(pg_catalog.<=) $1), "
+    "(select t.snapshot::text from outbox.ticks t where t.published_at operator(pg_catalog.<=) $1 "
+    " and t.xmin operator(pg_catalog.=) t.written_by::xid "
+    " order by t.published_at desc limit 1))";
+
+constexpr const char *kSetAside =
+    "select pg_catalog.count(*) filter (where d.state operator(pg_catalog.=) any "
+    "('{RETRYING,WAITING}')), "
+    "pg_catalog.count(*) filter (where d.state operator(pg_catalog.=) any ('{FAILED,DISCARDED}')) "
+    "from outbox.deliveries d where d.slot operator(pg_catalog.=) $1";
+
+constexpr const char *kSettled =
+    "select d.seq, d.xid from outbox.deliveries d where d.slot operator(pg_catalog.=) $1 "
+    "and d.state operator(pg_catalog.=) any ('{FAILED,DISCARDED}') "
+    "order by d.seq limit $2 for update skip locked";
+
+constexpr const char *kFollow =
+    "update outbox.deliveries d set slot = $2 where d.seq operator(pg_catalog.=) $1";
+
+constexpr const char *kEnd = "update outbox.ring r set is_current = false, held_back_by = null, "
+                             "held_back_since = null, ended_at = pg_catalog.clock_timestamp() "
+                             "where r.is_current or r.slot operator(pg_catalog.=) $1";
+
+constexpr const char *kBegin =
+    "update outbox.ring r set is_current = true, turns = r.turns operator(pg_catalog.+) 1, "
+    "held_back_by = null, held_back_since = null, began_at = pg_catalog.clock_timestamp(), "
+    "ended_at = null where r.slot operator(pg_catalog.=) $1";
+
+constexpr const char *kTruncated =
+    "update outbox.ring r set truncations = r.truncations operator(pg_catalog.+) 1, "
+    "truncated_at = pg_catalog.clock_timestamp(), ended_at = null, restored_at = null, "
+    "held_back_by = null, held_back_since = null where r.slot operator(pg_catalog.=) $1";
+
+constexpr const char *kHeldBack =
+    "update outbox.ring r set held_back_by = $2, held_back_since = case when $2 is null then null "
+    "else coalesce(r.held_back_since, pg_catalog.clock_timestamp()) end "
+    "where r.slot operator(pg_catalog.=) $1";
+
+constexpr const char *kRemoveTicks =
+    "delete from outbox.ticks t where t.ctid operator(pg_catalog.=) any (array("
+    "select o.ctid from outbox.ticks o where o.next_xid operator(pg_catalog.<=) $1 "
+    "order by o.next_xid limit $2))";
+
+TimestampTz
+time_of(HeapTuple row, int column)
+{
+    bool is_null;
+    const Datum time = SPI_getbinval(row, SPI_tuptable->tupdesc, column, &is_null);
+    return is_null ? 0 : DatumGetTimestampTz(time);
+}
+
+int64
+number_of(HeapTuple row, int column)
+{
+    bool is_null;
+    return DatumGetInt64(SPI_getbinval(row, SPI_tuptable->tupdesc, column, &is_null));
+}
+
+// The result of a statement that gives one snapshot, or none.
+bool
+read_snapshot(XidSnapshot *snapshot)
+{
+    char *text = SPI_processed == 1 ? SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1)
+                                    : nullptr;
+    bool parsed = false;
+    if (text != nullptr)
+        call_cpp([&] { parsed = XidSnapshot::parse(text, *snapshot); });
+    return parsed;
+}
+
+void
+execute_for_slot(const char *statement, int slot, int expected)
+{
+    Oid types[] = {INT2OID};
+    Datum values[] = {Int16GetDatum(static_cast<int16>(slot))};
+    spi_execute(statement, 1, types, values, expected);
+}
+
+// A copy of the row that is in `from`'s buffers, with another slot.
+void
+copy_event(TupleTableSlot *from, int to)
+{
+    Datum values[kEventColumns];
+    bool nulls[kEventColumns];
+    slot_getallattrs(from);
+    memcpy(values, from->tts_values, sizeof(values));
+    memcpy(nulls, from->tts_isnull, sizeof(nulls));
+    values[kSlot - 1] = Int16GetDatum(static_cast<int16>(to));
+    insert_event(to, values, nulls);
+}
+
+void
+move_event(EventTables *tables, int from, int to, int64 xid, int64 seq)
+{
+    EventRow event;
+    EventTables::Slot &slot = tables->slots[from];
+    if (find_event(tables, from, xid, seq, &event))
+    {
+        ItemPointerData place = slot.row->tts_tid;
+        copy_event(slot.row, to);
+        // Nobody else writes to rows; were it otherwise, this would be an error.
+        simple_table_tuple_delete(slot.table, &place, GetActiveSnapshot());
+    }
+    Oid types[] = {INT8OID, INT2OID};
+    Datum values[] = {Int64GetDatum(seq), Int16GetDatum(static_cast<int16>(to))};
+    spi_execute(kFollow, 2, types, values, SPI_OK_UPDATE);
+}
+
+} // namespace
+
+int
+read_ring(RingRow *rows)
+{
+    int current = 0;
+    memset(rows, 0, sizeof(RingRow) * kRingSlots);
+    spi_connect();
+    spi_execute(kRead, 0, nullptr, nullptr, SPI_OK_SELECT);
+    for (uint64 i = 0; i < SPI_processed; i++)
+    {
+        HeapTuple row = SPI_tuptable->vals[i];
+        bool is_null;
+        const int slot = DatumGetInt16(SPI_getbinval(row, SPI_tuptable->tupdesc, 1, &is_null));
+        if (slot < 0 || slot >= kRingSlots)
+            continue;
+        if (DatumGetBool(SPI_getbinval(row, SPI_tuptable->tupdesc, 2, &is_null)))
+            current = slot;
+        rows[slot] = {time_of(row, 3), time_of(row, 4), time_of(row, 5),
+                      DatumGetBool(SPI_getbinval(row, SPI_tuptable->tupdesc, 6, &is_null))};
+    }
+    SPI_finish();
+    return current;
+}
+
+bool
+read_published(XidSnapshot *published)
+{
+    spi_connect();
+    spi_execute(kPublished, 0, nullptr, nullptr, SPI_OK_SELECT);
+    const bool known = read_snapshot(published);
+    SPI_finish();
+    return known;
+}
+
+bool
+read_old(TimestampTz cutoff, XidSnapshot *old)
+{
+    Oid types[] = {TIMESTAMPTZOID};
+    Datum values[] = {TimestampTzGetDatum(cutoff)};
+    spi_connect();
+    spi_execute(kOld, 1, types, values, SPI_OK_SELECT);
+    const bool known = read_snapshot(old);
+    SPI_finish();
+    return known;
+}
+
+SetAside
+events_set_aside(int slot)
+{
+    spi_connect();
+    execute_for_slot(kSetAside, slot, SPI_OK_SELECT);
+    const SetAside counts = {number_of(SPI_tuptable->vals[0], 1),
+                             number_of(SPI_tuptable->vals[0], 2)};
+    SPI_finish();
+    return counts;
+}
+
+uint64
+move_settled(EventTables *tables, int from, int to, int count)
+{
+    Oid types[] = {INT2OID, INT8OID};
+    Datum values[] = {Int16GetDatum(static_cast<int16>(from)), Int64GetDatum(count)};
+    spi_connect();
+    spi_execute(kSettled, 2, types, values, SPI_OK_SELECT);
+    SPITupleTable *found = SPI_tuptable;
+    const uint64 rows = SPI_processed;
+    const MemoryContext outer = CurrentMemoryContext;
+    const MemoryContext one = AllocSetContextCreate(outer, "outbox event", ALLOCSET_DEFAULT_SIZES);
+    for (uint64 i = 0; i < rows; i++)
+    {
+        bool is_null;
+        const int64 seq = DatumGetInt64(SPI_getbinval(found->vals[i], found->tupdesc, 1, &is_null));
+        const int64 xid = DatumGetInt64(SPI_getbinval(found->vals[i], found->tupdesc, 2, &is_null));
+        (void) MemoryContextSwitchTo(one);
+        move_event(tables, from, to, xid, seq);
+        (void) MemoryContextSwitchTo(outer);
+        MemoryContextReset(one);
+    }
+    SPI_finish();
+    return rows;
+}
+
+void
+write_current(int before, int slot)
+{
+    spi_connect();
+    execute_for_slot(kEnd, before, SPI_OK_UPDATE);
+    execute_for_slot(kBegin, slot, SPI_OK_UPDATE);
+    SPI_finish();
+}
+
+void
+write_truncated(int slot)
+{
+    spi_connect();
+    execute_for_slot(kTruncated, slot, SPI_OK_UPDATE);
+    SPI_finish();
+}
+
+void
+write_held_back(int slot, const char *by)
+{
+    Oid types[] = {INT2OID, TEXTOID};
+    Datum values[] = {Int16GetDatum(static_cast<int16>(slot)),
+                      by == nullptr ? static_cast<Datum>(0) : CStringGetTextDatum(by)};
+    const char nulls[] = {' ', by == nullptr ? 'n' : ' ', '\0'};
+    spi_connect();
+    spi_expect(SPI_execute_with_args(kHeldBack, 2, types, values, nulls, false, 0), SPI_OK_UPDATE);
+    SPI_finish();
+}
+
+bool
+remove_ticks(int64 lowest, int count)
+{
+    Oid types[] = {INT8OID, INT8OID};
+    Datum values[] = {Int64GetDatum(lowest), Int64GetDatum(count)};
+    spi_connect();
+    spi_execute(kRemoveTicks, 2, types, values, SPI_OK_DELETE);
+    const bool more = SPI_processed == static_cast<uint64>(count);
+    SPI_finish();
+    return more;
+}
+
+} // namespace outbox

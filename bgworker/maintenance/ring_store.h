@@ -1,0 +1,46 @@
+// What decides about a partition of the ring, as the tables have it; no decisions.
+#pragma once
+
+#include "bgworker/records/event_reader.h"
+
+namespace outbox
+{
+
+// All of these need a transaction with an active snapshot and raise PostgreSQL's errors.
+
+struct RingRow
+{
+    TimestampTz began_at;    // 0: never
+    TimestampTz ended_at;    // 0: never
+    TimestampTz restored_at; // 0: never
+    bool held_back;          // outbox.ring says so
+};
+
+// The rows of outbox.ring. Returns the current slot.
+int read_ring(RingRow *rows);
+
+// Reads the snapshots that ages are told by: all that `published` sees is published, and all that
+// `old` sees was published by `cutoff`; false when it is not known of anything.
+bool read_published(XidSnapshot *published);
+bool read_old(TimestampTz cutoff, XidSnapshot *old);
+
+struct SetAside
+{
+    int64 unsettled; // tried again, or waiting
+    int64 settled;   // FAILED or DISCARDED
+};
+SetAside events_set_aside(int slot);
+
+// Gives up to `count` FAILED or DISCARDED events of a slot a place in another one. Their numbers
+// stay, so they are in no window, and are found as before. Returns how many.
+uint64 move_settled(EventTables *tables, int from, int to, int count);
+
+void write_current(int before, int slot);
+void write_truncated(int slot);
+// Null: nothing.
+void write_held_back(int slot, const char *by);
+
+// Removes up to `count` ticks that tell of no event any more. Returns whether there may be more.
+bool remove_ticks(int64 lowest, int count);
+
+} // namespace outbox

@@ -1,0 +1,236 @@
+#include "position_store.h"
+
+#include "bgworker/guard.h"
+#include "bgworker/spi_call.h"
+
+namespace outbox
+{
+
+namespace
+{
+
+// Rows by what they are:
+//   own       written by this database's relay, and still where it put it
+//   promoted  the same, before this server was promoted from a standby
+//   moved     the same, in another data directory on the same timeline: a copy, as far as one can
+//   see edited    of this database, but somebody else wrote it upgraded  ours, from before
+//   pg_upgrade, which keeps transaction ids and changes the identifier copied    from the database
+//   that this one was made from as a template restored  from a dump
+// Two clusters can use the same transaction ids, so a foreign identifier beside restored events is
+// taken for a dump.
+constexpr const char *kSelect =
+    "select case "
+    " when p.system_identifier operator(pg_catalog.=) outbox.system_identifier() then case "
+    "  when p.xmin operator(pg_catalog.<>) p.written_by::xid then "
+    "   case when p.database_oid operator(pg_catalog.=) $1 then 'edited' else 'restored' end "
+    "  when p.database_oid operator(pg_catalog.<>) $1 then 'copied' "
+    "  when p.data_directory operator(pg_catalog.=) outbox.data_directory() then 'own' "
+    "  when p.timeline operator(pg_catalog.=) outbox.timeline() then 'moved' "
+    "  else 'promoted' end "
+    " when p.xmin operator(pg_catalog.<>) p.written_by::xid "
+    "  or exists (select from outbox.events e where e.xid operator(pg_catalog.<) 0) then "
+    "'restored' "
+    " else 'upgraded' end, "
+    "p.from_snapshot::text, p.to_snapshot::text, p.last_seq, p.published_total "
+    "from outbox.relay_position p";
+
+#define PLACE "outbox.system_identifier(), $1, outbox.timeline(), outbox.data_directory()"
+
+constexpr const char *kInsert =
+    "insert into outbox.relay_position (system_identifier, database_oid, timeline, data_directory, "
+    "written_by, from_snapshot, to_snapshot, last_seq, published_total, updated_at) "
+    "values (" PLACE ", pg_catalog.pg_current_xact_id(), $2::pg_snapshot, $2::pg_snapshot, 0, 0, "
+    "pg_catalog.now())";
+
+// Of the rows that are where the relay put them, the one that is from another place than this.
+constexpr const char *kTakeOver =
+    "update outbox.relay_position p set (system_identifier, database_oid, timeline, "
+    "data_directory, written_by) = (select " PLACE ", pg_catalog.pg_current_xact_id()) "
+    "where p.xmin operator(pg_catalog.=) p.written_by::xid";
+
+constexpr const char *kUpdate =
+    "update outbox.relay_position p set written_by = pg_catalog.pg_current_xact_id(), "
+    "from_snapshot = $2::pg_snapshot, to_snapshot = $3::pg_snapshot, last_seq = $4, "
+    "published_total = $5, updated_at = pg_catalog.clock_timestamp() "
+    "where p.system_identifier operator(pg_catalog.=) outbox.system_identifier() "
+    "and p.database_oid operator(pg_catalog.=) $1 "
+    "and p.xmin operator(pg_catalog.=) p.written_by::xid";
+
+constexpr const char *kInsertTick = "insert into outbox.ticks (next_xid, snapshot, published_at) "
+                                    "values ($1, $2::pg_snapshot, pg_catalog.clock_timestamp())";
+
+// A snapshot that sees nothing: no transaction has an id below 3.
+constexpr const char *kNothing = "3:3:";
+
+char *
+text_of(const XidSnapshot &snapshot)
+{
+    // The string lives and dies inside the call, its copy in the current memory context.
+    char *copy = nullptr;
+    Size size = 0;
+    call_cpp([&] { size = snapshot.to_text().size() + 1; });
+    copy = static_cast<char *>(palloc(size));
+    call_cpp([&] { strlcpy(copy, snapshot.to_text().c_str(), size); });
+    return copy;
+}
+
+struct Counts
+{
+    int own;       // promoted and upgraded ones too
+    int take_over; // those that need a new place
+    int copied;
+};
+
+bool
+parse_into(XidSnapshot *snapshot, const char *text)
+{
+    bool parsed = false;
+    call_cpp([&] { parsed = XidSnapshot::parse(text, *snapshot); });
+    return parsed;
+}
+
+// Returns what is wrong with the row, or null.
+const char *
+read_own(HeapTuple row, TupleDesc desc, StoredPosition *stored)
+{
+    bool is_null;
+    Position &position = stored->position;
+    if (!parse_into(&position.from, SPI_getvalue(row, desc, 2)) ||
+        !parse_into(&position.to, SPI_getvalue(row, desc, 3)))
+        return "its snapshots cannot be read";
+    position.last_seq = DatumGetInt64(SPI_getbinval(row, desc, 4, &is_null));
+    stored->published_total = DatumGetInt64(SPI_getbinval(row, desc, 5, &is_null));
+    const uint64 next_xid = U64FromFullTransactionId(ReadNextFullTransactionId());
+    if (position.from.xmax() > next_xid || position.to.xmax() > next_xid)
+        return "it names transactions that have not begun";
+    if (position.to.xmax() < position.from.xmax())
+        return "to_snapshot is older than from_snapshot";
+    return nullptr;
+}
+
+// Returns what is wrong, or null.
+const char *
+read_row(HeapTuple row, TupleDesc desc, StoredPosition *stored, Counts *counts)
+{
+    const char *kind = SPI_getvalue(row, desc, 1);
+    if (strcmp(kind, "edited") == 0)
+        return "it was changed by somebody else than the relay; when it is right as it is, call "
+               "outbox.adopt_position()";
+    if (strcmp(kind, "moved") == 0)
+        return "this data directory is a copy, and the original may be publishing the same events; "
+               "call outbox.adopt_position() if it is not";
+    if (strcmp(kind, "restored") == 0)
+        return nullptr; // see restore.cpp
+    if (strcmp(kind, "copied") == 0)
+    {
+        counts->copied++;
+        return nullptr;
+    }
+    counts->own++;
+    counts->take_over += strcmp(kind, "own") == 0 ? 0 : 1;
+    return read_own(row, desc, stored);
+}
+
+const char *
+read_rows(StoredPosition *stored, Counts *counts)
+{
+    const char *problem = nullptr;
+    for (uint64 i = 0; i < SPI_processed && problem == nullptr; i++)
+        problem = read_row(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, stored, counts);
+    if (problem == nullptr && counts->own > 1)
+        problem = "there are several rows for this database";
+    return problem;
+}
+
+void
+insert_position(const char *snapshot)
+{
+    Oid types[] = {OIDOID, TEXTOID};
+    Datum values[] = {ObjectIdGetDatum(MyDatabaseId), CStringGetTextDatum(snapshot)};
+    spi_execute(kInsert, 2, types, values, SPI_OK_INSERT);
+}
+
+// A snapshot that sees all that had ended when this database was made, and nothing since. What came
+// with the template was committed before CREATE DATABASE had its transaction id.
+char *
+snapshot_of_creation()
+{
+    HeapTuple row = SearchSysCache1(DATABASEOID, ObjectIdGetDatum(MyDatabaseId));
+    if (!HeapTupleIsValid(row))
+        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_DATABASE),
+                        errmsg("database %u does not exist", MyDatabaseId)));
+    const TransactionId made_by = HeapTupleHeaderGetRawXmin(row->t_data);
+    ReleaseSysCache(row);
+    const FullTransactionId next = ReadNextFullTransactionId();
+    uint64 epoch = EpochFromFullTransactionId(next);
+    if (made_by > XidFromFullTransactionId(next))
+        epoch--;
+    const uint64 xid = epoch << 32 | made_by;
+    return psprintf(UINT64_FORMAT ":" UINT64_FORMAT ":", xid, xid);
+}
+
+void
+create_position(StoredPosition *stored, const Counts &counts)
+{
+    const char *snapshot = kNothing;
+    if (counts.copied > 0)
+    {
+        snapshot = snapshot_of_creation();
+        spi_execute("delete from outbox.relay_position", 0, nullptr, nullptr, SPI_OK_DELETE);
+        ereport(LOG, (errmsg("outbox: this database is a copy; events from before the copy are "
+                             "left to the original")));
+    }
+    insert_position(snapshot);
+    (void) parse_into(&stored->position.from, snapshot);
+    (void) parse_into(&stored->position.to, snapshot);
+    stored->position.last_seq = 0;
+    stored->published_total = 0;
+}
+
+} // namespace
+
+LoadResult
+load_position(StoredPosition *stored, char *problem, size_t problem_size)
+{
+    spi_connect();
+    Oid types[] = {OIDOID};
+    Datum values[] = {ObjectIdGetDatum(MyDatabaseId)};
+    spi_execute(kSelect, 1, types, values, SPI_OK_SELECT);
+    Counts counts = {};
+    const char *broken = read_rows(stored, &counts);
+    if (broken != nullptr)
+        snprintf(problem, problem_size, "outbox.relay_position cannot be used: %s", broken);
+    else if (counts.own == 0)
+        create_position(stored, counts);
+    else if (counts.take_over > 0)
+        spi_execute(kTakeOver, 1, types, values, SPI_OK_UPDATE);
+    SPI_finish();
+    return broken != nullptr ? LoadResult::broken : LoadResult::loaded;
+}
+
+bool
+save_position(const Position &position, int64 published_total)
+{
+    spi_connect();
+    Oid types[] = {OIDOID, TEXTOID, TEXTOID, INT8OID, INT8OID};
+    Datum values[] = {ObjectIdGetDatum(MyDatabaseId), CStringGetTextDatum(text_of(position.from)),
+                      CStringGetTextDatum(text_of(position.to)), Int64GetDatum(position.last_seq),
+                      Int64GetDatum(published_total)};
+    spi_execute(kUpdate, 5, types, values, SPI_OK_UPDATE);
+    const bool saved = SPI_processed == 1;
+    SPI_finish();
+    return saved;
+}
+
+void
+save_tick(const XidSnapshot &snapshot)
+{
+    spi_connect();
+    Oid types[] = {INT8OID, TEXTOID};
+    Datum values[] = {Int64GetDatum(static_cast<int64>(snapshot.xmax())),
+                      CStringGetTextDatum(text_of(snapshot))};
+    spi_execute(kInsertTick, 2, types, values, SPI_OK_INSERT);
+    SPI_finish();
+}
+
+} // namespace outbox

@@ -1,0 +1,113 @@
+// How far the publisher has got: what it writes into its table, and what it shows.
+
+#include "publisher.h"
+
+#include "bgworker/guard.h"
+#include "bgworker/short_transaction.h"
+
+#include "extension/shared_state.h"
+
+namespace outbox
+{
+
+std::int64_t
+Publisher::published() const noexcept
+{
+    return static_cast<std::int64_t>(progress_.published_prefix() + redelivered_);
+}
+
+std::uint64_t
+Publisher::backlog_base() const noexcept
+{
+    if (went_back_)
+        return base_then_ + (progress_.acknowledged_prefix() - prefix_then_);
+    return emitted_mark_ - keys_.remaining() - progress_.behind_prefix();
+}
+
+long
+Publisher::redeliver_within_ms(TimestampTz now) const noexcept
+{
+    const TimestampTz due_at = redelivery_.due_at();
+    if (due_at == 0 || paused() || halted_ || !producer_)
+        return -1;
+    if (due_at > now)
+        return TimestampDifferenceMilliseconds(now, due_at);
+    return outstanding() == 0 ? 0 : -1; // the last report wakes us
+}
+
+bool
+Publisher::caught_up() const noexcept
+{
+    return !window_open_ && progress_.behind_prefix() == 0;
+}
+
+bool
+Publisher::save_if_due(TimestampTz now, bool at_once, long *wait_ms)
+{
+    // Under load as rarely as repeats after a crash allow; after a burst soon, somebody may wait.
+    constexpr long kSaveMs = 200;
+    constexpr long kSaveIdleMs = 20;
+    constexpr long kTickMs = 1000;
+    *wait_ms = -1;
+    static Position position;
+    call_cpp([&] { position = progress_.position(); });
+    const std::uint64_t prefix = progress_.acknowledged_prefix();
+    // A position that only skips transactions without events is worth no write, but one without an
+    // open window is: it says of whole slots that they are published.
+    const bool moved = prefix != saved_prefix_ || redelivered_ != saved_redelivered_ ||
+                       (saved_open_ && caught_up());
+    if (!moved)
+        return true;
+    const long interval = caught_up() ? kSaveIdleMs : kSaveMs;
+    const long age = TimestampDifferenceMilliseconds(saved_at_, now);
+    if (age < interval && !at_once)
+    {
+        *wait_ms = interval - age;
+        return true;
+    }
+
+    begin_transaction();
+    const bool saved = save_position(position, published_before_ + published());
+    const bool tick = saved && TimestampDifferenceMilliseconds(tick_at_, now) >= kTickMs;
+    if (tick)
+        save_tick(position.from);
+    end_transaction();
+    if (!saved)
+        return false;
+    saved_prefix_ = prefix;
+    saved_open_ = !(position.from == position.to);
+    saved_redelivered_ = redelivered_;
+    saved_at_ = now;
+    if (tick)
+        tick_at_ = now;
+    DatabaseSlot *slot = find_slot(MyDatabaseId);
+    if (slot != nullptr)
+        ConditionVariableBroadcast(&slot->position_written);
+    return true;
+}
+
+bool
+Publisher::idle() const noexcept
+{
+    return caught_up() && outstanding() == 0 && redelivery_.in_flight() == 0;
+}
+
+void
+Publisher::fill_report(RelayReport *report) const noexcept
+{
+    report->oldest_event_at = progress_.behind_prefix() > 0 ? progress_.oldest_created_at()
+                              : window_open_                ? oldest_waiting_
+                                                            : 0;
+    report->in_flight_events = static_cast<int32>(progress_.in_flight());
+    report->in_flight_bytes = static_cast<int64>(progress_.in_flight_bytes());
+    report->published = static_cast<uint64>(published());
+    report->last_published_at = last_published_at_;
+    report->consecutive_failures = static_cast<int32>(backoff_.failures());
+    report->next_attempt_at = backing_off() ? next_attempt_at_ : 0;
+    report->last_error_at = last_failure_at_;
+    if (last_failure_at_ != 0)
+        snprintf(report->last_error, sizeof(report->last_error), "%s: %s", last_failure_.name,
+                 last_failure_.text);
+}
+
+} // namespace outbox

@@ -1,0 +1,141 @@
+#include "bgworker/core/lanes.h"
+#include "bgworker/kafka/failure.h"
+
+#include "routing.h"
+
+#include "bgworker/redelivery/delivery_store.h"
+
+#include "bgworker/spi_call.h"
+
+#include "extension/settings.h"
+
+namespace outbox
+{
+
+namespace
+{
+
+constexpr int kMovesAtOnce = 1024;
+
+constexpr const char *kSetAside =
+    "select d.seq, d.xid, d.slot, d.topic from outbox.deliveries d "
+    "where d.seq operator(pg_catalog.>) $1 and d.state operator(pg_catalog.<>) 'DISCARDED' "
+    "order by d.seq limit $2";
+
+// The settings of the moment when the routes were read.
+TopicTemplate default_topic;
+char source[3 * NAMEDATALEN * MAX_CONVERSION_GROWTH + 1001];
+size_t source_length = 0;
+
+void
+set_source()
+{
+    const char *configured = settings.cloudevents_source;
+    source_length = strlen(configured);
+    if (source_length > 0)
+    {
+        strlcpy(source, configured, sizeof(source));
+        return;
+    }
+    const char *name = get_database_name(MyDatabaseId);
+    if (name == nullptr)
+        name = "";
+    const char *converted = pg_server_to_any(name, static_cast<int>(strlen(name)), PG_UTF8);
+    source_length = default_source(converted, source);
+}
+
+// Moves one event to another topic if it is to go there.
+void
+move_one(EventTables *tables, int64 seq, int64 xid, int slot, std::string_view topic)
+{
+    EventRow event;
+    if (!find_event(tables, slot, xid, seq, &event))
+        return;
+    char buffer[kMaxTopicLength];
+    const TopicName name = topic_by(route_of(event), event, buffer, sizeof(buffer));
+    const std::string_view now = {buffer, name.length};
+    if (name.error == nullptr && now != topic)
+        move_to_topic(seq, now, key_lane(now, key_of(event)));
+}
+
+} // namespace
+
+RoutesLoaded
+load_routing(Verdict *verdict)
+{
+    const RoutesLoaded loaded = load_routes(false, verdict);
+    if (loaded == RoutesLoaded::current)
+        default_topic = topic_template();
+    set_source();
+    return loaded;
+}
+
+bool
+is_routing_known()
+{
+    return routes() != nullptr;
+}
+
+const Route *
+route_of(const EventRow &event)
+{
+    const RouteTable *table = routes();
+    if (table == nullptr || table->empty())
+        return nullptr;
+    const RouteTable::Entry *entry =
+        table->find(text_view(event.aggregate_type), text_view(event.event_type));
+    return entry != nullptr ? &entry->route : nullptr;
+}
+
+TopicName
+topic_by(const Route *route, const EventRow &event, char *buffer, size_t capacity)
+{
+    const TopicTemplate &topic =
+        route != nullptr && route->has_topic ? route->topic : default_topic;
+    return topic.expand(text_view(event.aggregate_type), text_view(event.event_type), buffer,
+                        capacity);
+}
+
+bool
+blocks_key(const EventRow &event, bool by_default)
+{
+    const Route *route = route_of(event);
+    return route != nullptr ? route->blocks.value_or(by_default) : by_default;
+}
+
+HeadersFormat
+headers_by(const Route *route)
+{
+    const HeadersFormat by_default = static_cast<HeadersFormat>(settings.headers_format);
+    return route != nullptr ? route->headers.value_or(by_default) : by_default;
+}
+
+std::string_view
+event_source()
+{
+    return {source, source_length};
+}
+
+int64
+move_set_aside(EventTables *tables, int64 after)
+{
+    Oid types[] = {INT8OID, INT8OID};
+    Datum values[] = {Int64GetDatum(after), Int64GetDatum(kMovesAtOnce)};
+    spi_connect();
+    spi_execute(kSetAside, 2, types, values, SPI_OK_SELECT);
+    SPITupleTable *rows = SPI_tuptable;
+    const uint64 count = SPI_processed;
+    for (uint64 i = 0; i < count; i++)
+    {
+        bool is_null;
+        const auto value = [&](int column)
+        { return SPI_getbinval(rows->vals[i], rows->tupdesc, column, &is_null); };
+        after = DatumGetInt64(value(1));
+        move_one(tables, after, DatumGetInt64(value(2)), DatumGetInt16(value(3)),
+                 text_view(DatumGetTextPP(value(4))));
+    }
+    SPI_finish();
+    return count < kMovesAtOnce ? PG_INT64_MAX : after;
+}
+
+} // namespace outbox

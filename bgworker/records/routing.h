@@ -1,0 +1,41 @@
+// The routes that the relay goes by: outbox.routes and the settings behind it, taken up together at
+// one moment, so that a change splits the events of a key in two at one place.
+#pragma once
+
+#include "extension/core/routes.h"
+
+#include "event_reader.h"
+
+#include "extension/routes.h"
+
+namespace outbox
+{
+
+// Reads the table and the settings; see load_routes(). In a transaction with a snapshot.
+RoutesLoaded load_routing(Verdict *verdict);
+
+// Whether there are routes to go by; none before the first load_routing() that was good.
+bool is_routing_known();
+
+// The row for an event; null: as the settings say.
+const Route *route_of(const EventRow &event);
+
+// The topic by a row that route_of() gave.
+TopicName topic_by(const Route *route, const EventRow &event, char *buffer, size_t capacity);
+
+// Whether later events of the key wait when Kafka refuses this one.
+bool blocks_key(const EventRow &event, bool by_default);
+
+HeadersFormat headers_by(const Route *route);
+
+// The CloudEvents attribute source, in UTF-8.
+std::string_view event_source();
+
+// Moves the events of outbox.deliveries behind `after` whose topic is another one by the routes of
+// now, a bounded number at a time: they are sent there, in order, before anything newer of their
+// key, and those being retried start afresh. Nothing may be in flight. What has FAILED stays so,
+// and what was discarded is left alone, as is a row that somebody holds in an open transaction: its
+// event follows when it is sent. Returns where to go on; PG_INT64_MAX: all is done.
+int64 move_set_aside(EventTables *tables, int64 after);
+
+} // namespace outbox

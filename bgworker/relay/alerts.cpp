@@ -1,0 +1,92 @@
+#include "bgworker/core/threshold.h"
+
+#include "alerts.h"
+
+#include "extension/backlog.h"
+#include "extension/settings.h"
+
+namespace outbox
+{
+
+namespace
+{
+
+using News = Threshold::News;
+
+Threshold lag;
+Threshold filling;
+Threshold full;
+bool paused = false;
+
+long
+age_of(TimestampTz oldest)
+{
+    return oldest == 0 ? 0 : TimestampDifferenceMilliseconds(oldest, GetCurrentTimestamp()) / 1000;
+}
+
+void
+tell_lag(int64 backlog, const RelayReport &report)
+{
+    const long age = age_of(report.oldest_event_at);
+    const News news = lag.observe(age, settings.lag_warning_s, (settings.lag_warning_s + 1) / 2);
+    if (news == News::passed)
+        ereport(WARNING, (errmsg("outbox relay is behind: the oldest unpublished event is from %s",
+                                 timestamptz_to_str(report.oldest_event_at)),
+                          errdetail("The relay is %s; " INT64_FORMAT " committed events wait.",
+                                    relay_state_name(report.state), backlog),
+                          errhint("See outbox.relay_status. The limit is outbox.lag_warning.")));
+    else if (news == News::back)
+        ereport(LOG, (errmsg("outbox relay is not behind any more")));
+}
+
+void
+tell_backlog(int64 backlog)
+{
+    const int64 limit = settings.max_backlog_events;
+    const int64 warn_at = backlog_warning_level(limit);
+    const News near = filling.observe(backlog, warn_at, warn_at / 2);
+    const News reached = full.observe(backlog, limit, warn_at);
+    if (reached == News::passed)
+        ereport(WARNING,
+                (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+                 errmsg("outbox refuses events: " INT64_FORMAT " committed events wait to be "
+                        "published, outbox.max_backlog_events is " INT64_FORMAT,
+                        backlog, limit),
+                 errhint("See outbox.relay_status for what keeps the relay from publishing.")));
+    else if (near == News::passed)
+        ereport(WARNING,
+                (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+                 errmsg("outbox will refuse events soon: " INT64_FORMAT " committed events wait to "
+                        "be published, outbox.max_backlog_events is " INT64_FORMAT,
+                        backlog, limit),
+                 errhint("See outbox.relay_status for what keeps the relay from publishing.")));
+    if (reached == News::back)
+        ereport(LOG, (errmsg("outbox takes events again: " INT64_FORMAT " committed events wait",
+                             backlog)));
+}
+
+void
+tell_pause(bool now_paused)
+{
+    if (now_paused == paused)
+        return;
+    paused = now_paused;
+    if (paused)
+        ereport(LOG, (errmsg("outbox relay is paused"),
+                      errhint("outbox.pauses says by whom and why; outbox.resume() ends it.")));
+    else
+        ereport(LOG, (errmsg("outbox relay goes on after a pause")));
+}
+
+} // namespace
+
+void
+tell_alerts(DatabaseSlot *slot, const RelayReport &report)
+{
+    const int64 backlog = backlog_of(slot);
+    tell_lag(backlog, report);
+    tell_backlog(backlog);
+    tell_pause(report.state == RelayState::paused);
+}
+
+} // namespace outbox

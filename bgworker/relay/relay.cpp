@@ -1,0 +1,397 @@
+// The relay's process: starts, waits, decides what is next, ends. One for each database.
+
+#include <malloc.h>
+#include <sys/eventfd.h>
+
+#include "bgworker/core/sooner.h"
+
+#include "relay.h"
+
+#include "activity.h"
+#include "alerts.h"
+
+#include "bgworker/guard.h"
+#include "bgworker/maintenance/expiry.h"
+#include "bgworker/maintenance/maintenance.h"
+#include "bgworker/maintenance/ring.h"
+#include "bgworker/publishing/restore.h"
+#include "bgworker/short_transaction.h"
+
+#include "extension/installed_version.h"
+#include "extension/settings.h"
+
+extern "C"
+{
+    PG_MODULE_MAGIC;
+}
+
+namespace outbox
+{
+
+Relay relay;
+
+namespace
+{
+
+// Not every commit wakes the relay: COMMIT PREPARED of another version, a restore, a lost signal.
+constexpr long kPollMs = 1000;
+constexpr long kLockedMs = 100;
+constexpr long kStandbyMs = 2;
+constexpr int kDrainMs = 500;
+constexpr int kReplayCloseMs = 300;
+constexpr int kMaintainMs = 1000;
+constexpr int kKeptHeap = 32 * 1024 * 1024;
+constexpr int kMoreSummariesMs = 100; // each takes a twentieth of that
+
+void
+leave(int, Datum)
+{
+    if (relay.replay != nullptr)
+        relay.replay->drop_producer(kReplayCloseMs);
+    if (relay.publisher != nullptr)
+        relay.publisher->set_producer(nullptr);
+    pg_atomic_write_u32(&relay.slot->relay_proc, 0);
+    pg_atomic_write_u32(&relay.slot->relay_pid, 0);
+    ConditionVariableBroadcast(&relay.slot->position_written);
+    wake_launcher();
+}
+
+void
+show()
+{
+    RelayReport report = {};
+    if (relay.publisher != nullptr)
+        relay.publisher->fill_report(&report);
+    report.state = relay.state;
+    if (report.state == RelayState::running && relay.publisher->paused())
+        report.state = RelayState::paused;
+    else if (report.state == RelayState::running && relay.publisher->backing_off())
+        report.state = RelayState::backing_off;
+    else if (report.state == RelayState::running && relay.step == StepResult::standby)
+        report.state = RelayState::waiting_standby;
+    else if (report.state == RelayState::running && relay.step == StepResult::locked)
+        report.state = RelayState::waiting_lock;
+    const char *problem = relay.config_error;
+    if (problem[0] == '\0' && relay.publisher != nullptr)
+        problem = relay.publisher->routes_problem();
+    if (report.state == RelayState::running && problem[0] != '\0' && !relay.publisher->has_routes())
+        report.state = RelayState::config_error;
+    strlcpy(report.config_error, problem, sizeof(report.config_error));
+    SpinLockAcquire(&relay.slot->mutex);
+    relay.slot->report = report;
+    SpinLockRelease(&relay.slot->mutex);
+    show_activity(report.state, relay.publisher->caught_up());
+    tell_alerts(relay.slot, report);
+}
+
+// Where backends look before they emit: one read for each event.
+void
+show_backlog()
+{
+    if (!relay.publisher->backlog_known())
+        return;
+    pg_atomic_write_u64(&relay.slot->backlog_base, relay.publisher->backlog_base());
+    if (relay.publisher->backlog_counted())
+        pg_atomic_write_u32(&relay.slot->backlog_counted, 1);
+}
+
+int
+open_eventfd()
+{
+    const int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (fd < 0)
+        ereport(ERROR, (errcode_for_file_access(), errmsg("outbox relay: eventfd failed: %m")));
+    return fd;
+}
+
+// Each producer has a descriptor of its own: serving one would take the other's news away.
+void
+open_wait_set()
+{
+    relay.wake_fd = open_eventfd();
+    relay.replay_fd = open_eventfd();
+    relay.wait_set = create_wait_set(4);
+    AddWaitEventToSet(relay.wait_set, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, nullptr);
+    AddWaitEventToSet(relay.wait_set, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, nullptr, nullptr);
+    AddWaitEventToSet(relay.wait_set, WL_SOCKET_READABLE, relay.wake_fd, nullptr, nullptr);
+    AddWaitEventToSet(relay.wait_set, WL_SOCKET_READABLE, relay.replay_fd, nullptr, nullptr);
+    call_cpp([] { relay.replay = new Replay(relay.replay_fd); });
+}
+
+void
+wait(long timeout_ms)
+{
+    WaitEvent events[4];
+    const int count = WaitEventSetWait(relay.wait_set, timeout_ms, events, lengthof(events),
+                                       activity_wait_event());
+    relay.look = relay.look || count == 0;
+    for (int i = 0; i < count; i++)
+    {
+        if ((events[i].events & WL_LATCH_SET) == 0)
+            continue;
+        ResetLatch(MyLatch);
+        relay.look = true;
+    }
+}
+
+// What was published before goes out again, when nothing new waits.
+long
+replay_some(StepResult live, TimestampTz now)
+{
+    constexpr std::size_t kFew = 1000; // on their way, as always under load
+    const Publisher &publisher = *relay.publisher;
+    const bool may_send = live == StepResult::idle && publisher.outstanding() < kFew &&
+                          relay.state == RelayState::running && !publisher.paused() &&
+                          !publisher.backing_off();
+    return relay.replay->step({relay.setup, may_send, publisher.last_published_at()}, now);
+}
+
+// One round: hear Kafka, hand over, save. Returns how long to wait for the next one at most.
+long
+run_round()
+{
+    Publisher &publisher = *relay.publisher;
+    if (pg_atomic_exchange_u32(&relay.slot->deliveries_changed, 0) != 0)
+    {
+        publisher.reload_deliveries();
+        relay.replay->look_soon();
+    }
+    (void) publisher.serve();
+    const TimestampTz now = GetCurrentTimestamp();
+    long wait_ms = publisher.recover(now);
+    if (!publisher.has_producer() && relay.state == RelayState::running)
+        reconnect_kafka();
+
+    const StepResult step = publisher.publish(relay.look);
+    relay.step = step;
+    if (step != StepResult::busy)
+        publisher.send_now();
+    switch (step)
+    {
+    case StepResult::busy:
+        wait_ms = 0;
+        break;
+    case StepResult::idle:
+        relay.look = false;
+        break;
+    case StepResult::full:
+        break;
+    case StepResult::standby:
+        wait_ms = sooner(wait_ms, kStandbyMs);
+        break;
+    case StepResult::locked:
+        wait_ms = sooner(wait_ms, kLockedMs);
+        break;
+    case StepResult::gone:
+        exit_as(RelayExit::no_extension);
+    }
+    wait_ms = sooner(wait_ms, publisher.redeliver_within_ms(now));
+    // Before those who wait for the position hear of it.
+    relay.stats->flush(publisher.idle());
+    show_backlog();
+    long save_ms;
+    if (!publisher.save_if_due(now, false, &save_ms))
+        exit_as(RelayExit::restart);
+    show();
+    wait_ms = sooner(wait_ms, replay_some(step, GetCurrentTimestamp()));
+    const long turn_ms = TimestampDifferenceMilliseconds(now, relay.turn_ring_at);
+    return sooner(sooner(sooner(wait_ms, save_ms), turn_ms),
+                  sooner(publisher.serve_within_ms(), kPollMs));
+}
+
+// Needs a transaction with an active snapshot.
+void
+settle_restored()
+{
+    char problem[256];
+    const RestoreResult result = settle_restored_events(problem, sizeof(problem));
+    if (result.broken)
+        stop_for_a_person(problem);
+    if (!result.settled)
+        return;
+    relay.look = true;
+    relay.publisher->reload_deliveries();
+}
+
+void
+maintain()
+{
+    const TimestampTz now = GetCurrentTimestamp();
+    if (relay.summarize_at <= now)
+    {
+        // A backlog goes out first.
+        const bool hurry = summarize_new_blocks(ring_slot()) && relay.step != StepResult::busy;
+        relay.summarize_at =
+            TimestampTzPlusMilliseconds(now, hurry ? kMoreSummariesMs : kMaintainMs);
+    }
+    if (relay.turn_ring_at <= now)
+        relay.turn_ring_at = TimestampTzPlusMilliseconds(now, turn_ring(relay.slot, now));
+    if (relay.maintain_at > now)
+        return;
+    char version[32];
+    begin_transaction();
+    const Installed installed = installed_version(version, sizeof(version));
+    if (installed == Installed::same)
+        settle_restored();
+    end_transaction();
+    // Starting again, the relay finds out what it can do here.
+    relay.restart = relay.restart || installed == Installed::older || installed == Installed::newer;
+    remove_expired();
+    relay.maintain_at = TimestampTzPlusMilliseconds(now, kMaintainMs);
+}
+
+void
+run()
+{
+    while (!ShutdownRequestPending && !relay.restart)
+    {
+        CHECK_FOR_INTERRUPTS();
+        if (ConfigReloadPending)
+        {
+            ConfigReloadPending = false;
+            reload_settings();
+            relay.turn_ring_at = 0; // outbox.retention may be another
+            continue;
+        }
+        // First, so that a restored backlog goes out before what was emitted after the restore.
+        maintain();
+        if (relay.restart)
+            break;
+        const long wait_ms = run_round();
+        (void) pgstat_report_stat(false);
+        wait(wait_ms);
+    }
+}
+
+// What Kafka acknowledges in the last moments need not be sent again.
+void
+drain()
+{
+    const TimestampTz deadline = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), kDrainMs);
+    for (;;)
+    {
+        (void) relay.publisher->serve();
+        relay.replay->hear();
+        const long left = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), deadline);
+        const bool waits = relay.publisher->outstanding() > 0 || relay.replay->is_waiting();
+        if (!waits || left <= 0 || relay.publisher->backing_off())
+            break;
+        wait(Min(left, 100L));
+    }
+    long unused;
+    relay.stats->flush(true);
+    (void) relay.publisher->save_if_due(GetCurrentTimestamp(), true, &unused);
+    relay.replay->save_now(GetCurrentTimestamp());
+    show_backlog();
+}
+
+void
+prepare_session()
+{
+    SetConfigOption("search_path", "pg_catalog", PGC_SUSET, PGC_S_OVERRIDE);
+    // Who may only create triggers on our tables could have one called with the relay's rights;
+    // with this, triggers run that an owner has marked for it, see refuse_foreign_owners().
+    SetConfigOption("session_replication_role", "replica", PGC_SUSET, PGC_S_OVERRIDE);
+    SetConfigOption("row_security", "off", PGC_SUSET, PGC_S_OVERRIDE);
+    // A database's owner can set it with ALTER DATABASE.
+    SetConfigOption("role", "none", PGC_SUSET, PGC_S_OVERRIDE);
+    // A position that is lost in a crash only means that events are published again.
+    SetConfigOption("synchronous_commit", "off", PGC_SUSET, PGC_S_OVERRIDE);
+    SetConfigOption("lock_timeout", "1s", PGC_SUSET, PGC_S_OVERRIDE);
+    SetConfigOption("statement_timeout", "0", PGC_SUSET, PGC_S_OVERRIDE);
+    SetConfigOption("default_transaction_isolation", "read committed", PGC_SUSET, PGC_S_OVERRIDE);
+    SetConfigOption("default_transaction_read_only", "off", PGC_SUSET, PGC_S_OVERRIDE);
+#if PG_VERSION_NUM >= 170000
+    SetConfigOption("transaction_timeout", "0", PGC_SUSET, PGC_S_OVERRIDE);
+#endif
+    pgstat_report_appname("outbox relay");
+}
+
+// librdkafka takes and frees some seven pieces of memory for each record. As the library is set by
+// default, the heap is given back to the kernel and asked for again all the while, a tenth of the
+// time that a drain takes. What is in flight is bounded, and so is what is kept.
+void
+keep_heap()
+{
+    (void) mallopt(M_TRIM_THRESHOLD, kKeptHeap);
+    (void) mallopt(M_MMAP_THRESHOLD, kKeptHeap);
+    (void) mallopt(M_MXFAST, 0);
+}
+
+// Ends the process when there is nothing to relay here.
+void
+load()
+{
+    char problem[256];
+    static StoredPosition stored;
+    begin_transaction();
+    char version[32];
+    const Installed installed = installed_version(version, sizeof(version));
+    if (installed == Installed::missing)
+        exit_as(RelayExit::no_extension);
+    if (installed != Installed::same)
+        stop_for_version(installed, version);
+    const LoadResult result = load_position(&stored, problem, sizeof(problem));
+    relay.database_settings = read_database_settings(nullptr, nullptr);
+    relay.applied_settings = relay.database_settings;
+    load_ring(relay.slot);
+    end_transaction();
+    if (result == LoadResult::broken)
+        stop_for_a_person(problem);
+    call_cpp(
+        [&]
+        {
+            relay.setup = new KafkaSetup;
+            relay.stats = new Stats;
+            relay.publisher = new Publisher(
+                static_cast<std::size_t>(settings.max_in_flight),
+                static_cast<std::size_t>(settings.max_in_flight_kb) * 1024, *relay.stats);
+            relay.publisher->start(stored, relay.slot);
+        });
+    relay.stats->attach(MyDatabaseId);
+}
+
+void
+attach(Datum slot_number)
+{
+    if (shared_state() == nullptr || shared_state()->layout != kSharedLayout ||
+        strcmp(shared_state()->version, OUTBOX_VERSION) != 0 ||
+        stats_memory()->layout != kStatsLayout)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("the preloaded outbox library does not fit the relay's"),
+                        errhint("Restart PostgreSQL after an update of the outbox package.")));
+    relay.slot = &shared_state()->slots[DatumGetInt32(slot_number)];
+    relay.state = RelayState::starting;
+    relay.look = true;
+    before_shmem_exit(leave, 0);
+    pg_atomic_write_u32(&relay.slot->relay_pid, static_cast<uint32>(MyProcPid));
+    pg_atomic_write_u32(&relay.slot->relay_proc, static_cast<uint32>(my_proc_number()) + 1);
+    // See vacate() in extension/utility_hook.cpp.
+    pg_memory_barrier();
+    if (pg_atomic_read_u32(&relay.slot->held_by) != 0)
+        exit_as(RelayExit::told_to);
+}
+
+} // namespace
+
+} // namespace outbox
+
+extern "C" PGDLLEXPORT void
+outbox_relay_main(Datum slot_number)
+{
+    using namespace outbox;
+    pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
+    pqsignal(SIGHUP, SignalHandlerForConfigReload);
+    BackgroundWorkerUnblockSignals();
+    attach(slot_number);
+    BackgroundWorkerInitializeConnectionByOid(pg_atomic_read_u32(&relay.slot->database), InvalidOid,
+                                              0);
+    prepare_session();
+    keep_heap();
+    load();
+    open_wait_set();
+    connect_kafka();
+    run();
+    drain();
+    exit_as(relay.restart ? RelayExit::restart : RelayExit::told_to);
+}

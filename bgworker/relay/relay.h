@@ -1,0 +1,63 @@
+// The state of a relay's process, for the files that make it up.
+#pragma once
+
+#include "bgworker/publishing/publisher.h"
+#include "bgworker/replay/replay.h"
+
+#include "bgworker/kafka/kafka_setup.h"
+
+#include "extension/installed_version.h"
+#include "extension/shared_state.h"
+
+namespace outbox
+{
+
+struct Relay
+{
+    DatabaseSlot *slot;
+    Publisher *publisher;
+    Replay *replay;
+    Stats *stats;
+    KafkaSetup *setup; // of the producers
+    int wake_fd;
+    int replay_fd;
+    WaitEventSet *wait_set;
+    RelayState state;
+    char config_error[512];
+    char *database_settings; // of ALTER DATABASE, as they were when the process started
+    char *applied_settings;  // the same, as the process took them in last
+    bool look;               // something may have been committed
+    bool restart;
+    StepResult step;         // how the last round ended
+    TimestampTz maintain_at; // not before
+    TimestampTz summarize_at;
+    TimestampTz turn_ring_at;
+};
+
+extern Relay relay;
+
+// What ALTER DATABASE has set, as an array's text in TopMemoryContext. `undone`, if not null, is
+// set to whether one of `before` is not among them any more. In a transaction with a snapshot.
+char *read_database_settings(const char *before, bool *undone);
+
+// Makes a producer from the current settings, or says why there is none.
+void connect_kafka();
+
+// Makes another producer from the settings of the one that died.
+void reconnect_kafka();
+
+// After SIGHUP: a configuration that works is taken up by a fresh start of the process; one that
+// does not leaves the relay as it is, and is told in relay_status and the log.
+void reload_settings();
+
+// Ends the process; the launcher learns why.
+[[noreturn]] void exit_as(RelayExit reason);
+
+// Ends the process until the extension and the library are of one version. Told once, as below.
+[[noreturn]] void stop_for_version(Installed installed, const char *version);
+
+// Ends the process: nothing is published until a person has put right what `problem` says. Told
+// once; the launcher looks again every minute.
+[[noreturn]] void stop_for_a_person(const char *problem);
+
+} // namespace outbox

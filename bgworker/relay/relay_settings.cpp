@@ -1,0 +1,173 @@
+// How the relay takes up its settings, at its start and after SIGHUP.
+
+#include "relay.h"
+
+#include "bgworker/guard.h"
+#include "bgworker/short_transaction.h"
+#include "bgworker/spi_call.h"
+
+#include "extension/settings.h"
+
+extern "C"
+{
+#include "catalog/pg_db_role_setting.h"
+}
+
+namespace outbox
+{
+
+namespace
+{
+
+void
+apply_database_settings()
+{
+    Relation relation = table_open(DbRoleSettingRelationId, AccessShareLock);
+    ApplySetting(GetActiveSnapshot(), MyDatabaseId, InvalidOid, relation, PGC_S_DATABASE);
+    table_close(relation, AccessShareLock);
+}
+
+// Reads the settings into `setup`. On failure `why` says what is wrong with them.
+bool
+read_setup(KafkaSetup *setup, kafka::Failure *why)
+{
+    bool usable = false;
+    const char *database = get_database_name(MyDatabaseId);
+    call_cpp(
+        [&]
+        {
+            setup->bootstrap_servers = settings.bootstrap_servers;
+            setup->client_id = std::string("outbox-") + (database != nullptr ? database : "");
+            setup->backoff_initial_ms = settings.backoff_initial_ms;
+            setup->backoff_max_ms = settings.backoff_max_ms;
+            setup->max_messages = static_cast<std::size_t>(settings.max_in_flight);
+            setup->max_bytes = static_cast<std::size_t>(settings.max_in_flight_kb) * 1024;
+            setup->max_event_bytes = static_cast<std::size_t>(settings.max_event_bytes);
+            usable = read_properties(DataDir, settings.kafka_config_file, settings.kafka_config,
+                                     *setup, *why);
+        });
+    return usable;
+}
+
+// A failed attempt is logged once and stays in relay_status until a configuration is good.
+void
+note_config_error(const kafka::Failure &why)
+{
+    snprintf(relay.config_error, sizeof(relay.config_error), "%s%s%s", why.text,
+             why.hint[0] != '\0' ? "; " : "", why.hint);
+    ereport(WARNING, (errcode(ERRCODE_CONFIG_FILE_ERROR),
+                      errmsg("outbox relay: the Kafka configuration is not usable: %s", why.text),
+                      why.hint[0] != '\0' ? errhint("%s", why.hint) : 0));
+}
+
+kafka::Producer *
+try_create_producer(const KafkaSetup *setup, kafka::Failure *why)
+{
+    kafka::Producer *producer = nullptr;
+    const int oversized = relay.publisher->oversized_batches();
+    call_cpp([&] { producer = create_producer(*setup, oversized, relay.wake_fd, *why); });
+    return producer;
+}
+
+void
+configure_publisher()
+{
+    relay.publisher->configure({settings.max_attempts, settings.on_failure == kBlock,
+                                settings.backoff_initial_ms, settings.backoff_max_ms});
+}
+
+void
+use_producer(kafka::Producer *producer, const kafka::Failure &why)
+{
+    relay.publisher->set_producer(producer);
+    relay.state = producer != nullptr ? RelayState::running : RelayState::config_error;
+    if (producer == nullptr)
+        note_config_error(why);
+}
+
+} // namespace
+
+char *
+read_database_settings(const char *before, bool *undone)
+{
+    constexpr const char *kSelect =
+        "with s as (select coalesce((select s.setconfig from pg_catalog.pg_db_role_setting s "
+        "  join pg_catalog.pg_database d on d.oid operator(pg_catalog.=) s.setdatabase "
+        "  where d.datname operator(pg_catalog.=) pg_catalog.current_database() "
+        "  and s.setrole operator(pg_catalog.=) 0), '{}') as now) "
+        "select s.now::text, exists (select from pg_catalog.unnest($1::text[]) b "
+        "  where not exists (select from pg_catalog.unnest(s.now) n "
+        "    where pg_catalog.split_part(n, '=', 1) operator(pg_catalog.=) "
+        "pg_catalog.split_part(b, '=', 1))) "
+        "from s";
+    spi_connect();
+    Oid types[] = {TEXTOID};
+    Datum values[] = {CStringGetTextDatum(before != nullptr ? before : "{}")};
+    spi_execute(kSelect, 1, types, values, SPI_OK_SELECT);
+    HeapTuple row = SPI_tuptable->vals[0];
+    bool is_null;
+    if (undone != nullptr)
+        *undone = DatumGetBool(SPI_getbinval(row, SPI_tuptable->tupdesc, 2, &is_null));
+    char *text = MemoryContextStrdup(TopMemoryContext, SPI_getvalue(row, SPI_tuptable->tupdesc, 1));
+    SPI_finish();
+    return text;
+}
+
+void
+connect_kafka()
+{
+    configure_publisher();
+    StartTransactionCommand();
+    kafka::Failure why;
+    const bool usable = read_setup(relay.setup, &why);
+    CommitTransactionCommand();
+    if (settings.bootstrap_servers[0] == '\0')
+        relay.state = RelayState::not_configured;
+    else
+        use_producer(usable ? try_create_producer(relay.setup, &why) : nullptr, why);
+}
+
+void
+reconnect_kafka()
+{
+    kafka::Failure why;
+    use_producer(try_create_producer(relay.setup, &why), why);
+}
+
+void
+reload_settings()
+{
+    ProcessConfigFile(PGC_SIGHUP);
+    begin_transaction();
+    apply_database_settings();
+    bool undone = false;
+    char *database_settings = read_database_settings(relay.applied_settings, &undone);
+    const bool changed_there = strcmp(database_settings, relay.database_settings) != 0;
+    if (relay.applied_settings != relay.database_settings)
+        pfree(relay.applied_settings);
+    relay.applied_settings = database_settings;
+    static KafkaSetup setup;
+    kafka::Failure why;
+    const bool usable = read_setup(&setup, &why);
+    end_transaction();
+
+    configure_publisher();
+    relay.publisher->reload_routes();
+    const bool same = usable && setup == *relay.setup;
+    if (same && !changed_there && relay.config_error[0] == '\0')
+        return;
+    bool good = usable;
+    if (usable && settings.bootstrap_servers[0] != '\0')
+    {
+        kafka::Producer *trial = try_create_producer(&setup, &why);
+        good = trial != nullptr;
+        delete trial;
+    }
+    // What holds instead of a setting that was reset, only a new process finds out.
+    if (good || undone)
+        relay.restart = true;
+    else
+        note_config_error(why);
+}
+
+} // namespace outbox
