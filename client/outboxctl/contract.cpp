@@ -1,5 +1,9 @@
 #include "contract.h"
 
+#include "units.h"
+
+#include "extension/core/characters.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -275,12 +279,10 @@ std::string
 file_name_of(const std::string &event_type)
 {
     std::string result;
-    for (const char c : event_type)
+    for (const char c : lower(event_type))
     {
-        const bool upper = c >= 'A' && c <= 'Z';
-        const bool kept = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-        if (upper || kept)
-            result += upper ? static_cast<char>(c - 'A' + 'a') : c;
+        if ((c >= 'a' && c <= 'z') || is_digit(c))
+            result += c;
         else if (!result.empty() && result.back() != '-')
             result += '-';
     }
