@@ -16,8 +16,6 @@ namespace outbox::ctl
 namespace
 {
 
-constexpr int kHighestVersion = 2147483647; // of outbox.events.schema_version
-
 constexpr std::array kKeys = {"event_type", "aggregate_type", "schema_version", "compatibility",
                               "owner"};
 constexpr std::array kSections = {"Partition key", "Idempotency key", "Compatibility", "Consumers"};
@@ -38,14 +36,15 @@ listed(const List &list)
     return result;
 }
 
-// A positive number without a sign or leading zeros; 0 when it is none.
+// A positive number without a sign or leading zeros, and no higher than an int, as
+// outbox.events.schema_version; 0 when it is none.
 int
 number_of(const std::string &text)
 {
     int number = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     const bool whole = error == std::errc() && end == text.data() + text.size();
-    return whole && number > 0 && number <= kHighestVersion && text[0] != '0' ? number : 0;
+    return whole && number > 0 && text[0] != '0' ? number : 0;
 }
 
 std::optional<Compatibility>
