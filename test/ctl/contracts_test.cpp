@@ -227,6 +227,13 @@ TEST_F(Contracts, SchemasAreChecked)
                         "24: \"type\" has no effect beside \"$ref\""));
     EXPECT_TRUE(
         refused(with(R"("anyOf": [true, {"$ref": "#"}])"), "22: this schema leads back to itself"));
+    EXPECT_TRUE(
+        refused(with(R"("maxLength": 18446744073709551615)"), "22: the schema cannot be used"));
+    // The validator gives no reason, or did not always.
+    write("orders/order-placed.md", with(R"("propertyNames": false)"));
+    EXPECT_NE(lint().out.find(".md:34: the example violates the schema of version 2: "),
+              std::string::npos)
+        << lint().out;
     // What goes into the value may come back.
     write("orders/order-placed.md", with(R"("additionalProperties": {"$ref": "#"})"));
     EXPECT_EQ(lint().status, 0) << lint().out;
