@@ -1,5 +1,9 @@
 #include "contract.h"
 
+#include "units.h"
+
+#include "extension/core/characters.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,8 +15,6 @@ namespace outbox::ctl
 
 namespace
 {
-
-constexpr int kHighestVersion = 2147483647; // of outbox.events.schema_version
 
 constexpr std::array kKeys = {"event_type", "aggregate_type", "schema_version", "compatibility",
                               "owner"};
@@ -34,14 +36,15 @@ listed(const List &list)
     return result;
 }
 
-// A positive number without a sign or leading zeros; 0 when it is none.
+// A positive number without a sign or leading zeros, and no higher than an int, as
+// outbox.events.schema_version; 0 when it is none.
 int
 number_of(const std::string &text)
 {
     int number = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     const bool whole = error == std::errc() && end == text.data() + text.size();
-    return whole && number > 0 && number <= kHighestVersion && text[0] != '0' ? number : 0;
+    return whole && number > 0 && text[0] != '0' ? number : 0;
 }
 
 std::optional<Compatibility>
@@ -275,12 +278,10 @@ std::string
 file_name_of(const std::string &event_type)
 {
     std::string result;
-    for (const char c : event_type)
+    for (const char c : lower(event_type))
     {
-        const bool upper = c >= 'A' && c <= 'Z';
-        const bool kept = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-        if (upper || kept)
-            result += upper ? static_cast<char>(c - 'A' + 'a') : c;
+        if ((c >= 'a' && c <= 'z') || is_digit(c))
+            result += c;
         else if (!result.empty() && result.back() != '-')
             result += '-';
     }

@@ -115,20 +115,22 @@ check_pair(const Compiled &newer, const Compiled &older, Compatibility compatibi
         compatibility == Compatibility::kBackward || compatibility == Compatibility::kFull;
     const bool forward =
         compatibility == Compatibility::kForward || compatibility == Compatibility::kFull;
-    if (backward && newer.schema)
-        for (const LinedJson &example : older.examples)
-            expect_conforming(example, *newer.schema,
-                              fmt::format("not backward compatible: this example of version {} "
+    const auto expect_readable =
+        [&](const Compiled &written, const Compiled &reading, const char *direction)
+    {
+        if (!reading.schema)
+            return; // said already
+        for (const LinedJson &example : written.examples)
+            expect_conforming(example, *reading.schema,
+                              fmt::format("not {} compatible: this example of version {} "
                                           "violates the schema of version {}",
-                                          older.number, newer.number),
+                                          direction, written.number, reading.number),
                               problems);
-    if (forward && older.schema)
-        for (const LinedJson &example : newer.examples)
-            expect_conforming(example, *older.schema,
-                              fmt::format("not forward compatible: this example of version {} "
-                                          "violates the schema of version {}",
-                                          newer.number, older.number),
-                              problems);
+    };
+    if (backward)
+        expect_readable(older, newer, "backward");
+    if (forward)
+        expect_readable(newer, older, "forward");
 }
 
 } // namespace

@@ -96,6 +96,7 @@ read_text(const std::string &path, std::string &text)
         size += static_cast<std::size_t>(count);
     }
     text.resize(size);
+    text.shrink_to_fit(); // many of them are held at once
     return size > kLargestFile ? fmt::format("is larger than {} KiB", kLargestFile / 1024) : "";
 }
 

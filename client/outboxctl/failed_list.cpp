@@ -42,24 +42,6 @@ select s.id::text, s.status, s.aggregate_type, s.aggregate_id, s.event_type, s.p
 from outbox.event_status s left join outbox.dead_letters d on d.event_id = $1::uuid and d.seq = s.seq
 where s.id = $1::uuid order by s.seq)";
 
-std::string
-lower(std::string text)
-{
-    for (char &c : text)
-        if (c >= 'A' && c <= 'Z')
-            c = static_cast<char>(c - 'A' + 'a');
-    return text;
-}
-
-std::string
-upper(std::string text)
-{
-    for (char &c : text)
-        if (c >= 'a' && c <= 'z')
-            c = static_cast<char>(c - 'a' + 'A');
-    return text;
-}
-
 Rows
 find_failed(Database &database, const FailedOptions &options)
 {

@@ -181,15 +181,6 @@ watch(const Context &context, Database &database, const std::string &id)
     }
 }
 
-std::string
-lower(std::string text)
-{
-    for (char &c : text)
-        if (c >= 'A' && c <= 'Z')
-            c = static_cast<char>(c - 'A' + 'a');
-    return text;
-}
-
 int
 tell_end(const Context &context, const Rows &rows)
 {

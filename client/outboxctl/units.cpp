@@ -1,5 +1,7 @@
 #include "units.h"
 
+#include "extension/core/characters.h"
+
 #include <fmt/format.h>
 
 #include <charconv>
@@ -145,6 +147,23 @@ parse_duration(std::string_view text)
     if (unit == "d")
         return number * 86400;
     return std::nullopt;
+}
+
+std::string
+lower(std::string text)
+{
+    for (char &c : text)
+        c = to_lower(c);
+    return text;
+}
+
+std::string
+upper(std::string text)
+{
+    for (char &c : text)
+        if (c >= 'a' && c <= 'z')
+            c = static_cast<char>(c - 'a' + 'A');
+    return text;
 }
 
 std::string

@@ -27,6 +27,10 @@ std::string human_rate(double per_second);
 // Seconds in "90", "90s", "15m", "2h", "7d", or nothing when it is none of these.
 std::optional<double> parse_duration(std::string_view text);
 
+// "FAILED" as people read it, "failed", and as the tables have it. Letters of ASCII only.
+std::string lower(std::string text);
+std::string upper(std::string text);
+
 // Text that a terminal shows and does not obey: control characters and bytes that are no UTF-8
 // become \n, \t, \xNN.
 std::string printable(std::string_view text);

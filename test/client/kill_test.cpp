@@ -1,13 +1,13 @@
 // The whole way, from emit_many() over the relay and Kafka to the effects of three consumers, while
 // their processes and the relay's are killed at random.
 #include <atomic>
-#include <cstdlib>
 #include <random>
 #include <set>
 
 #include "consumer_process.h"
 #include "harness.h"
 #include "outbox/emit.h"
+#include "support/seed.h"
 
 using namespace outbox::test;
 
@@ -15,16 +15,6 @@ namespace
 {
 
 constexpr int kKeys = 200;
-
-unsigned
-choose_seed()
-{
-    const char *given = std::getenv("OUTBOX_TEST_SEED");
-    const unsigned seed =
-        given != nullptr ? static_cast<unsigned>(std::stoul(given)) : std::random_device()();
-    std::printf("OUTBOX_TEST_SEED=%u\n", seed);
-    return seed;
-}
 
 // Emits events with amounts 1 to `count`, a thousand in each transaction.
 void

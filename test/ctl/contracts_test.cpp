@@ -227,9 +227,96 @@ TEST_F(Contracts, SchemasAreChecked)
                         "24: \"type\" has no effect beside \"$ref\""));
     EXPECT_TRUE(
         refused(with(R"("anyOf": [true, {"$ref": "#"}])"), "22: this schema leads back to itself"));
+    EXPECT_TRUE(
+        refused(with(R"("maxLength": 18446744073709551615)"), "22: the schema cannot be used"));
+    // The validator gives no reason, or did not always.
+    write("orders/order-placed.md", with(R"("propertyNames": false)"));
+    EXPECT_NE(lint().out.find(".md:34: the example violates the schema of version 2: "),
+              std::string::npos)
+        << lint().out;
     // What goes into the value may come back.
     write("orders/order-placed.md", with(R"("additionalProperties": {"$ref": "#"})"));
     EXPECT_EQ(lint().status, 0) << lint().out;
+}
+
+TEST_F(Contracts, WhatEachKeywordTakesIsChecked)
+{
+    const std::vector<std::pair<std::string, std::string>> cases = {
+        {R"("required": "a")", "\"required\" takes a list of different strings"},
+        {R"("required": ["a", "a"])", "\"required\" takes a list of different strings"},
+        {R"("required": [1])", "\"required\" takes a list of different strings"},
+        {R"("type": [])", "\"type\" takes null, boolean"},
+        {R"("type": ["string", "objekt"])", "\"type\" takes null, boolean"},
+        {R"("maxLength": -1)", "\"maxLength\" takes a number from 0 on"},
+        {R"("maximum": "1")", "\"maximum\" takes a number"},
+        {R"("multipleOf": "1")", "\"multipleOf\" takes a number above 0"},
+        {R"("multipleOf": 0)", "\"multipleOf\" takes a number above 0"},
+        {R"("uniqueItems": 1)", "\"uniqueItems\" takes true or false"},
+        {R"("title": 1)", "\"title\" takes a string"},
+        {R"("enum": 1)", "\"enum\" takes a list"},
+        {R"("allOf": {})", "\"allOf\" takes a list of schemas"},
+        {R"("properties": [])", "\"properties\" takes an object of schemas"},
+        {R"("$schema": "http://json-schema.org/draft-07/schema#")", "\"$schema\" is \"http"},
+        {R"("$id": "a")", "\"$id\" stands at the top only"},
+        {R"("$ref": "#/definitions/%30")", "\"$ref\" holds a %"},
+        {R"("pattern": ")" + std::string(501, 'x') + "\"", "the pattern is longer than 500 bytes"},
+        {R"("patternProperties": { "(": true })", "the pattern cannot be read"},
+    };
+    std::string schemas;
+    for (std::size_t i = 0; i < cases.size(); i++)
+        schemas += (i == 0 ? "\"" : ",\n\"") + std::to_string(i) + "\": {" + cases[i].first + "}";
+    write("orders/order-placed.md",
+          contract("  \"type\": \"object\",", "\"definitions\": {\n" + schemas + "},"));
+    const Ran ran = lint();
+    for (std::size_t i = 0; i < cases.size(); i++)
+        EXPECT_NE(ran.out.find(".md:" + std::to_string(25 + i) + ": " + cases[i].second),
+                  std::string::npos)
+            << cases[i].first << "\n"
+            << ran.out;
+    EXPECT_NE(ran.out.find(": " + std::to_string(cases.size()) + " problems\n"), std::string::npos)
+        << ran.out;
+
+    std::string other = contract("-07/schema#", "-07/schema");
+    const std::string type = "  \"type\": \"object\",";
+    other.replace(other.find(type), type.size(), R"("dependencies": {"b": ["a"]},)");
+    write("orders/order-placed.md", other);
+    EXPECT_EQ(lint().status, 0) << lint().out;
+}
+
+TEST_F(Contracts, ACircleIsFoundFromOutsideOfIt)
+{
+    EXPECT_TRUE(refused(contract("  \"type\": \"object\",",
+                                 "\"allOf\": [{ \"$ref\": \"#/definitions/a\" }],\n"
+                                 "\"definitions\": {\n"
+                                 "\"a\": { \"not\": { \"$ref\": \"#/definitions/a\" } } },"),
+                        "26: this schema leads back to itself"));
+}
+
+TEST_F(Contracts, OfAnExampleTenViolationsAreTold)
+{
+    std::string members;
+    for (int i = 0; i < 12; i++)
+        members += ", \"x" + std::to_string(i) + "\": 1";
+    std::string text = contract("  \"type\": \"object\",",
+                                "  \"additionalProperties\": { \"type\": \"string\" },");
+    const std::string example = "\"b\": \"x\"\n}";
+    text.replace(text.find(example), example.size(), "\"b\": \"x\"" + members + "\n}");
+    write("orders/order-placed.md", text);
+    EXPECT_NE(lint().out.find(": 10 problems\n"), std::string::npos) << lint().out;
+}
+
+TEST_F(Contracts, ProblemsAreToldInTheOrderOfTheirLines)
+{
+    std::string text = contract("It was placed.\n", "");
+    const std::string section = "## Consumers\nIgnore what you do not know.\n";
+    write("orders/order-placed.md", text.replace(text.find(section), section.size(), ""));
+    const std::string out = lint().out;
+    const std::size_t first = out.find(".md:1: the section \"## Consumers\" is missing");
+    const std::size_t second = out.find(".md:8: below the title");
+    EXPECT_NE(second, std::string::npos) << out;
+    EXPECT_LT(first, second) << out;
+    // Without an event type, nothing is compared with it.
+    EXPECT_TRUE(refused(contract("event_type: order.placed\n", ""), "1: the front matter lacks"));
 }
 
 TEST_F(Contracts, NothingIsFetched)
@@ -297,8 +384,11 @@ TEST_F(Contracts, WhatDoesNotBelongIntoTheFolderIsNamed)
     inside("stray.md", "does not belong here");
     write("orders/order.json", "");
     inside("orders/order.json", "is no contract");
-    write("Orders X/README.md", "");
-    inside("Orders X", "is no name of a domain");
+    for (const std::string name : {"Orders X", "-orders", "orders-", "or--ders"})
+    {
+        write(name + "/README.md", "");
+        inside(name, "is no name of a domain");
+    }
     write("orders/deep/a.md", "");
     inside("orders/deep", "is a directory");
     write("orders/big.md", std::string(256UL * 1024 + 1, 'x'));
@@ -312,6 +402,27 @@ TEST_F(Contracts, WhatDoesNotBelongIntoTheFolderIsNamed)
     std::filesystem::create_directories(folder_ / "orders");
     ASSERT_EQ(::mkfifo((folder_ / "orders/pipe.md").c_str(), 0600), 0);
     inside("orders/pipe.md", "is no file");
+    std::filesystem::create_directories(folder_ / "orders");
+    ASSERT_EQ(::mknod((folder_ / "orders/socket.md").c_str(), S_IFSOCK | 0600, 0), 0);
+    inside("orders/socket.md", "cannot be read: No such device or address");
+}
+
+TEST_F(Contracts, AFolderHasTenThousandFilesAtMost)
+{
+    const auto refuses = [&](const std::string &why)
+    {
+        const Ran ran = lint();
+        EXPECT_EQ(ran.status, 1) << ran.out.substr(0, 1000);
+        EXPECT_NE(ran.err.find("there are more than 10000 " + why), std::string::npos) << ran.err;
+    };
+    const std::filesystem::path first = folder_ / "orders/0.md";
+    write("orders/0.md", "");
+    for (int i = 1; i < 10000; i++)
+        std::filesystem::create_hard_link(first, folder_ / "orders" / (std::to_string(i) + ".md"));
+    write("sales/a.md", "");
+    refuses("contracts");
+    write("orders/a.md", "");
+    refuses("files in");
 }
 
 TEST_F(Contracts, WhatCannotBeCheckedInTimeOrMemoryIsAProblem)
@@ -326,6 +437,19 @@ TEST_F(Contracts, WhatCannotBeCheckedInTimeOrMemoryIsAProblem)
     std::string deep = slow;
     deep.replace(deep.find("\"b\": \"x\"\n"), 9, "\"b\": \"" + std::string(200000, 'a') + "\"\n");
     EXPECT_TRUE(refused(deep, "1: checking this contract took more"));
+    // A name that each of many examples lacks is told as often.
+    const std::string long_name =
+        contract("\"required\": [\"a\"]", "\"required\": [\"" + std::string(100000, 'a') + "\"]");
+    const auto with_examples = [&](int count)
+    {
+        std::string lacking = long_name;
+        std::string examples;
+        for (int i = 0; i < count; i++)
+            examples += "### Example\n```json\n{}\n```\n";
+        return lacking.insert(lacking.find("### Counterexample"), examples);
+    };
+    EXPECT_TRUE(refused(with_examples(300), "1: checking this contract did not end well"));
+    EXPECT_TRUE(refused(with_examples(4000), "1: checking this contract took more memory"));
 }
 
 TEST_F(Contracts, AFolderThatIsNotThereOrEmptyIsAnError)

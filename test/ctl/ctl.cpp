@@ -107,8 +107,8 @@ CtlTest::emit_refused(const std::string &key) const
     db.exec("select pg_reload_conf()");
     // The first attempt may be made together with others, the second is the event's own.
     broker().command("fail Produce MSG_SIZE_TOO_LARGE 2");
-    const std::string id = db.value("select outbox.emit($1, $2, 'order.big', '{\"a\": [1, 2]}')",
-                                    database_.type(), key);
+    std::string id = db.value("select outbox.emit($1, $2, 'order.big', '{\"a\": [1, 2]}')",
+                              database_.type(), key);
     EXPECT_TRUE(wait_until(std::chrono::seconds(20),
                            [&]
                            {
@@ -123,7 +123,7 @@ CtlTest::emit_refused(const std::string &key) const
 std::string
 CtlTest::new_role()
 {
-    const std::string role = unique_name("role_");
+    std::string role = unique_name("role_");
     db_.exec("create role " + role + " login");
     return role;
 }

@@ -31,6 +31,12 @@ TEST(Units, DurationsUseTwoUnits)
     EXPECT_EQ(human_duration(3 * 86400 + 4 * 3600), "3 d 4 h");
 }
 
+TEST(Units, LettersOfAsciiChangeTheirCase)
+{
+    EXPECT_EQ(lower("[AZ]az_09 Ä"), "[az]az_09 Ä");
+    EXPECT_EQ(upper("[AZ]`az{_09 ä"), "[AZ]`AZ{_09 ä");
+}
+
 TEST(Units, BytesAndRates)
 {
     EXPECT_EQ(human_bytes(512), "512 B");

@@ -5,6 +5,7 @@
 #include <thread>
 #include <unordered_set>
 
+#include "ring.h"
 #include "servers.h"
 
 using namespace outbox::test;
@@ -98,18 +99,6 @@ check_emitted(Db &db, const TestDatabase &database, Consumer &consumer)
     consumer.read_until(kLong, all_there);
     consumer.read_for(Milliseconds(300));
     return compare(events, deliveries(consumer.records()));
-}
-
-long
-number(Db &db, const std::string &query)
-{
-    return std::stol(db.value(query));
-}
-
-long
-turns(Db &db)
-{
-    return number(db, "select done_total from outbox.maintenance_status where task = 'rotation'");
 }
 
 long

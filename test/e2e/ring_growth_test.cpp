@@ -1,5 +1,6 @@
 // What many turns of the ring leave behind: nothing, not in the tables, nor in the catalogue. And
 // the ring that must not turn.
+#include "ring.h"
 #include "servers.h"
 
 using namespace outbox::test;
@@ -12,18 +13,6 @@ constexpr auto kLong = std::chrono::seconds(20);
 constexpr const char *kCatalogues =
     "'pg_class', 'pg_attribute', 'pg_index', 'pg_depend', 'pg_shdepend', 'pg_type', "
     "'pg_constraint', 'pg_statistic'";
-
-long
-number(Db &db, const std::string &query)
-{
-    return std::stol(db.value(query));
-}
-
-long
-turns(Db &db)
-{
-    return number(db, "select done_total from outbox.maintenance_status where task = 'rotation'");
-}
 
 // A partition that has nothing in it is not left.
 void

@@ -1,20 +1,9 @@
 #include "workload.h"
 
-#include <cstdlib>
 #include <random>
 
 namespace outbox::test
 {
-
-unsigned
-choose_seed()
-{
-    const char *wanted = std::getenv("OUTBOX_TEST_SEED");
-    const unsigned seed =
-        wanted != nullptr ? static_cast<unsigned>(std::stoul(wanted)) : std::random_device{}();
-    std::printf("OUTBOX_TEST_SEED=%u\n", seed);
-    return seed;
-}
 
 namespace
 {

@@ -6,12 +6,10 @@
 #include <vector>
 
 #include "servers.h"
+#include "support/seed.h"
 
 namespace outbox::test
 {
-
-// Random, but printed: OUTBOX_TEST_SEED repeats the choices of a run.
-unsigned choose_seed();
 
 // Clients that change accounts and emit an event for each change, as applications do: they lock the
 // account's row first. Some transactions roll back, some roll back a savepoint, some are prepared

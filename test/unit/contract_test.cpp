@@ -83,6 +83,100 @@ TEST(Contract, IsReadWithItsVersionsAndExamples)
     EXPECT_EQ(contract.versions[1].schema->language, "json");
 }
 
+// The contract with a part of it replaced.
+std::string
+contract(const std::string &what, const std::string &by)
+{
+    std::string text = kContract;
+    const std::size_t place = text.find(what);
+    EXPECT_NE(place, std::string::npos) << what;
+    return text.replace(place, what.size(), by);
+}
+
+// The problems as "line: message", one on each line.
+std::string
+problems_of(const std::string &text)
+{
+    Problems problems;
+    (void) read_contract(text, problems);
+    std::string all;
+    for (const Problem &problem : problems)
+        all += std::to_string(problem.line) + ": " + problem.message + "\n";
+    return all;
+}
+
+TEST(Contract, FrontMatterHasKeysAndValuesAlone)
+{
+    const std::vector<std::pair<std::string, std::string>> cases = {
+        {contract("owner: ", "owner "), "6: this is no \"key: value\""},
+        {contract("owner: ", ": "), "6: this is no \"key: value\""},
+        {contract("owner: ", "Owner: "), "6: this is no \"key: value\""},
+        {contract("owner: ", "team: "), "6: there is no key \"team\""},
+        {contract("owner: ", "event_type: a\nowner: "), "6: \"event_type\" is there twice"},
+        {contract("owner: ", "owner: " + std::string(180, 'x')), "6: \"owner\" is longer than 200"},
+        {contract("---\n# order", "# order"), "1: the front matter is not closed"},
+    };
+    for (const auto &[text, problem] : cases)
+        EXPECT_NE(problems_of(text).find(problem), std::string::npos) << problem << "\n" << text;
+    // Said once: nothing is compared with a number that is none.
+    EXPECT_EQ(problems_of(contract("schema_version: 2", "schema_version: 2b")),
+              "4: schema_version is a number from 1 on\n");
+}
+
+TEST(Contract, TextIsWrittenSoThatEveryReaderOfMarkdownSeesTheSame)
+{
+    const std::string before = "---\n# order.placed";
+    const std::vector<std::pair<std::string, std::string>> cases = {
+        {contract(before, "---\nText.\n# order.placed"), "8: text stands before the first heading"},
+        {contract(before, "---\n```\n```\n# order.placed"), "8: a block stands before the first"},
+        {contract("```sql", " ```sql"), "11: a fence begins at the beginning"},
+        {contract("The id.", "####### Notes"), "16: a heading is one to six #"},
+        {contract("The id.", "## "), "16: a heading is one to six #"},
+        {contract("The id.", "##Notes"), "16: a heading is one to six #"},
+        {contract("The id.", " # Notes"), "16: a heading begins at the beginning"},
+        {contract("The id.", " ## Notes"), "16: a heading begins at the beginning"},
+        {contract("The id.", " ### Notes"), "16: a heading begins at the beginning"},
+        {contract("The id.", "The id.\n==="), "17: lines of = or - make headings"},
+        {contract("The id.", "The \x7fid."), "16: this line holds the control character 0x7f"},
+    };
+    for (const auto &[text, problem] : cases)
+        EXPECT_NE(problems_of(text).find(problem), std::string::npos) << problem << "\n" << text;
+    EXPECT_EQ(problems_of(contract("The id.", "The\tid.")), "");
+}
+
+TEST(Contract, SectionsAndVersionsHaveTheirPlaces)
+{
+    const std::string schema = "### Schema\n```json\n{ \"required\": [\"a\"] }\n```\n";
+    const std::string example = "### Example\n```json\n{ \"a\": 1.5e3 }\n```\n";
+    const std::string consumers = "## Consumers\n- Ignore what you do not know.\n";
+    const std::string whole = kContract;
+    const std::vector<std::pair<std::string, std::string>> cases = {
+        {contract("# order.placed", "## order.placed"), "8: the first heading is"},
+        {contract(consumers, "# More\nText.\n" + consumers),
+         "23: there is one heading of the first"},
+        {contract(consumers, "") + consumers, "49: \"Consumers\" comes too late"},
+        {contract("The id.\n", "The id.\n### Notes\n"), "17: only versions have headings below"},
+        {contract("Adds b.\n", "Adds b.\n#### Notes\n"), "27: there are headings of three levels"},
+        {whole.substr(0, whole.find("## Version")), "1: there is no section \"## Version N\""},
+        {contract("## Version 1", "## Version one"), "42: a version is a number from 1 on"},
+        {contract("## Version 1", "## Version -1"), "42: a version is a number from 1 on"},
+        {contract("## Version 1", "## Version 01"), "42: a version is a number from 1 on"},
+        {contract("## Version 1", "## Version 1b"), "42: a version is a number from 1 on"},
+        {contract("## Version 1", "## Version 4294967297"), "42: a version is a number from 1 on"},
+        {whole + "## Version 1\n", "51: there is no version before 1"},
+        {contract(schema, ""), "42: version 1 has no schema"},
+        {contract(example, ""), "42: version 1 has no example"},
+        {contract("### Example\n", "### Counterexample\n"), "42: version 1 has no example"},
+        {contract(schema, schema + schema), "47: the version has two schemas"},
+        {contract(schema + example, example + schema), "47: the schema stands before the examples"},
+        {contract(example, example + "```json\n{}\n```\n"), "47: \"Example\" holds one block"},
+        {contract("### Counterexample\n```json", "### Counterexample\n```yaml"),
+         "38: \"Counterexample\" holds one block"},
+    };
+    for (const auto &[text, problem] : cases)
+        EXPECT_NE(problems_of(text).find(problem), std::string::npos) << problem << "\n" << text;
+}
+
 TEST(Contract, HeadingsInBlocksAreNone)
 {
     Problems problems;
