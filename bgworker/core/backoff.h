@@ -39,7 +39,7 @@ public:
 
 private:
     std::int64_t initial_ms_ = 500;
-    std::int64_t longest_ms_ = 60 * 1000;
+    std::int64_t longest_ms_ = 60000;
     std::uint32_t failures_ = 0;
 };
 

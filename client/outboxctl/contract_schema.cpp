@@ -10,6 +10,7 @@
 #include <valijson/validator.hpp>
 
 #include <algorithm>
+#include <set>
 
 namespace outbox::ctl
 {
@@ -17,6 +18,7 @@ namespace outbox::ctl
 namespace
 {
 
+using nlohmann::json;
 using Violation = CompiledSchema::Violation;
 using valijson::adapters::NlohmannJsonAdapter;
 
@@ -38,10 +40,36 @@ only_repeats(const Violation &violation)
 {
     for (const char *beginning :
          {"Failed to validate against schema associated with property name",
-          "Failed to validate item #", "Failed to validate against additional properties schema"})
+          "Failed to validate item #", "Failed to validate against additional properties schema",
+          "Failed to validate against a conditional schema",
+          "Failed to validate against child schema #"})
         if (violation.reason.rfind(beginning, 0) == 0)
             return true;
     return false;
+}
+
+// valijson throws when a format meets what is no text; by the draft a format says nothing of that.
+json
+with_formats_of_texts_alone(json schema)
+{
+    static const std::set<std::string> kValues = {"const", "enum", "default", "examples"};
+    static const std::set<std::string> kMaps = {"properties", "patternProperties", "definitions",
+                                                "dependencies"};
+    if (!schema.is_object())
+        return schema;
+    for (auto &[name, value] : schema.items())
+        if (kMaps.count(name) > 0 || (value.is_array() && kValues.count(name) == 0))
+            for (json &below : value)
+                below = with_formats_of_texts_alone(std::move(below));
+        else if (kValues.count(name) == 0)
+            value = with_formats_of_texts_alone(std::move(value));
+    const auto format = schema.find("format");
+    if (format == schema.end())
+        return schema;
+    const json then = {{"format", *format}};
+    schema.erase(format);
+    schema["allOf"].push_back({{"if", {{"type", "string"}}}, {"then", then}});
+    return schema;
 }
 
 } // namespace
@@ -51,11 +79,11 @@ struct CompiledSchema::Compiled
     valijson::Schema schema;
 };
 
-CompiledSchema::CompiledSchema(const nlohmann::json &schema)
-    : compiled_(std::make_unique<Compiled>())
+CompiledSchema::CompiledSchema(const json &schema) : compiled_(std::make_unique<Compiled>())
 {
     valijson::SchemaParser parser(valijson::SchemaParser::kDraft7);
-    parser.populateSchema(NlohmannJsonAdapter(schema), compiled_->schema);
+    const json usable = with_formats_of_texts_alone(schema);
+    parser.populateSchema(NlohmannJsonAdapter(usable), compiled_->schema);
 }
 
 CompiledSchema::~CompiledSchema() = default;

@@ -305,6 +305,28 @@ TEST_F(Contracts, OfAnExampleTenViolationsAreTold)
     EXPECT_NE(lint().out.find(": 10 problems\n"), std::string::npos) << lint().out;
 }
 
+TEST_F(Contracts, AFormatSaysNothingOfWhatIsNoText)
+{
+    const std::string schema = R"("b": { "type": "string" })";
+    const std::string nullable = R"("b": { "type": ["string", "null"], "format": "date" })";
+    const auto with_example = [&](const std::string &b)
+    {
+        std::string text = contract(schema, nullable);
+        const std::string old = R"("b": "x")";
+        return text.replace(text.find(old), old.size(), R"("b": )" + b);
+    };
+    write("orders/order-placed.md", with_example("null"));
+    EXPECT_EQ(lint().status, 0) << lint().out;
+    write("orders/order-placed.md", with_example(R"("2026-11-21")"));
+    EXPECT_EQ(lint().status, 0) << lint().out;
+    write("orders/order-placed.md", with_example(R"("x")"));
+    EXPECT_TRUE(refused("orders/order-placed.md:36: the example violates the schema of version 2 "
+                        "at /b: "));
+    write("orders/order-placed.md", with_example("5"));
+    EXPECT_TRUE(refused("orders/order-placed.md:36: the example violates the schema of version 2 "
+                        "at /b: "));
+}
+
 TEST_F(Contracts, ProblemsAreToldInTheOrderOfTheirLines)
 {
     std::string text = contract("It was placed.\n", "");
