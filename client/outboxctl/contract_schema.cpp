@@ -48,7 +48,8 @@ only_repeats(const Violation &violation)
     return false;
 }
 
-// valijson throws when a format meets what is no text; by the draft a format says nothing of that.
+// valijson makes a text of what is none, or throws, when a format meets it; by the draft a format
+// says nothing of that.
 json
 with_formats_of_texts_alone(json schema)
 {
