@@ -191,12 +191,12 @@ examine_server(Database &database, Findings &findings)
 {
     const Rows rows = database.query("select pg_is_in_recovery() as standby, "
                                      "current_setting('server_version_num')::int as number");
-    findings.add(
-        "server", rows.number(0, "number").value_or(0) < 150000 ? Level::kProblem : Level::kOk,
-        fmt::format("PostgreSQL {}, database \"{}\" as \"{}\" on {}", database.server_version(),
-                    database.name(), database.user(), database.place()),
-        rows.number(0, "number").value_or(0) < 150000 ? "outbox needs PostgreSQL 15 or newer."
-                                                      : "");
+    const bool too_old = rows.number(0, "number").value_or(0) < 130000;
+    findings.add("server", too_old ? Level::kProblem : Level::kOk,
+                 fmt::format("PostgreSQL {}, database \"{}\" as \"{}\" on {}",
+                             database.server_version(), database.name(), database.user(),
+                             database.place()),
+                 too_old ? "outbox needs PostgreSQL 13 or newer." : "");
     if (rows.flag(0, "standby"))
         findings.add(
             "server", Level::kNote,

@@ -15,7 +15,9 @@ protected:
     {
         const auto rules = server_.data_dir() / "pg_hba.conf";
         write_file(rules, "host all guarded 127.0.0.1/32 scram-sha-256\n" + read_file(rules));
-        database_.connect().exec("create role guarded superuser login password 'open sesame'");
+        Db db = database_.connect();
+        db.exec("set password_encryption = 'scram-sha-256'"); // it was md5 before PostgreSQL 14
+        db.exec("create role guarded superuser login password 'open sesame'");
         server_.reload();
     }
 

@@ -76,16 +76,19 @@ dump_and_restore(const PgCluster &source, const std::string &database, const PgC
         kind == Dump::kPlainInOneTransaction || kind == Dump::kCustomInOneTransaction;
     const std::string file = run_dir() / unique_name("dump.");
     run_or_throw(
-        Command({PgCluster::program("pg_dump"), plain ? "--format=plain" : "--format=custom",
+        Command({PgCluster::dump_program("pg_dump"), plain ? "--format=plain" : "--format=custom",
                  "--file=" + file, "--dbname=" + source.conninfo(database)}));
     Db(fresh, "postgres").exec("create database restored");
     std::vector<std::string> argv;
     if (plain)
-        argv = {
-            PgCluster::program("psql"), "--no-psqlrc",    "--quiet",
-            "--set=ON_ERROR_STOP=1",    "--file=" + file, "--dbname=" + fresh.conninfo("restored")};
+        argv = {PgCluster::dump_program("psql"),
+                "--no-psqlrc",
+                "--quiet",
+                "--set=ON_ERROR_STOP=1",
+                "--file=" + file,
+                "--dbname=" + fresh.conninfo("restored")};
     else
-        argv = {PgCluster::program("pg_restore"), "--exit-on-error",
+        argv = {PgCluster::dump_program("pg_restore"), "--exit-on-error",
                 "--dbname=" + fresh.conninfo("restored"), file};
     if (at_once)
         argv.insert(argv.begin() + 1, "--single-transaction");
@@ -96,6 +99,8 @@ dump_and_restore(const PgCluster &source, const std::string &database, const PgC
 void
 expect_backlog_once(const char *fault, Dump kind)
 {
+    if (!PgCluster::can_dump())
+        GTEST_SKIP() << kCannotDump;
     Original original;
     OwnCluster fresh(kFaultSettings);
     Consumer consumer(kafka().bootstrap(), {original.database.topic()});
@@ -143,6 +148,8 @@ TEST(Restore, ACustomDumpRestoredInOneTransactionPublishesTheBacklogOnceAndNewEv
 // An event that Kafka refused, and one that waits behind it, stay what they are.
 REAL_KAFKA_TEST(Restore, EventsThatWereSetAsideAreStillSetAsideAfterARestoreAndCanBeRetried)
 {
+    if (!PgCluster::can_dump())
+        GTEST_SKIP() << kCannotDump;
     for (const Dump kind : {Dump::kPlain, Dump::kCustomInOneTransaction})
     {
         OwnCluster server(kFaultSettings);

@@ -356,6 +356,8 @@ TEST(Retention, AFailedEventOutlivesItsPartitionAndCanStillBeRetried)
 // have had their turn.
 TEST(Retention, RestoredEventsAreKeptForTheRetentionAndThenGo)
 {
+    if (!PgCluster::can_dump())
+        GTEST_SKIP() << kCannotDump;
     OwnCluster server(kShortRetention);
     TestDatabase database(server);
     kafka().create_topic(database.topic());
@@ -369,7 +371,7 @@ TEST(Retention, RestoredEventsAreKeptForTheRetentionAndThenGo)
                        "limit 1"),
               "t");
     const std::string file = run_dir() / unique_name("dump.");
-    run_or_throw(Command({PgCluster::program("pg_dump"), "--file=" + file,
+    run_or_throw(Command({PgCluster::dump_program("pg_dump"), "--file=" + file,
                           "--dbname=" + server.conninfo(database.name())}));
 
     Settings settings = kShortRetention;
@@ -388,7 +390,7 @@ TEST(Retention, RestoredEventsAreKeptForTheRetentionAndThenGo)
                                                       "now() - interval '2200 ms')") == "t";
                                }));
     }
-    run_or_throw(Command({PgCluster::program("psql"), "--no-psqlrc", "--quiet",
+    run_or_throw(Command({PgCluster::dump_program("psql"), "--no-psqlrc", "--quiet",
                           "--set=ON_ERROR_STOP=1", "--single-transaction", "--file=" + file,
                           "--dbname=" + fresh.conninfo("restored")}));
     Db there(fresh, "restored");

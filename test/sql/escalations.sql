@@ -15,7 +15,7 @@ create table public.outbox_test_attempts (n serial, attempt text);
 grant select on public.outbox_test_attempts to public;
 insert into public.outbox_test_attempts (attempt) values
   -- payloads by another way
-  ($$select table_to_xml('outbox.events', true, false, '')$$),
+  ($$select query_to_xml('table outbox.events', true, false, '')$$),
   ($$select query_to_xml('select payload from outbox.events', true, false, '')$$),
   ($$select 1 / count(*) from pg_stats where schemaname = 'outbox'$$),
   ($$select 1 / count(*) from pg_statistic$$),
@@ -112,8 +112,9 @@ order by t.n;
 -- what cannot be tried in a function
 set role outbox_test_app;
 copy outbox.events to stdout;
-copy (select payload from outbox.event_status) to stdout;
 \set VERBOSITY sqlstate
+-- refused while it is planned, in the words of a function of the view, or when it begins: that depends on the minor version
+copy (select payload from outbox.event_status) to stdout;
 alter system set outbox.bootstrap_servers = 'mine:9092';
 alter system set outbox.kafka_config = 'sasl.password=hunter2';
 \set VERBOSITY default

@@ -3,6 +3,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
+#include <optional>
 #include <sstream>
 #include <stdexcept>
 #include <system_error>
@@ -24,12 +25,42 @@ constexpr auto kStartLimit = std::chrono::seconds(60);
 constexpr auto kStopLimit = std::chrono::seconds(30);
 
 std::string
-bin_dir()
+default_pg_config()
 {
     const char *wanted = std::getenv("PG_CONFIG");
-    const std::string pg_config = wanted != nullptr && *wanted != '\0' ? wanted : "pg_config";
+    return wanted != nullptr && *wanted != '\0' ? wanted : "pg_config";
+}
+
+std::string
+bin_dir(const std::string &pg_config)
+{
     std::string dir = run_or_throw(Command({pg_config, "--bindir"}));
     dir.erase(dir.find_last_not_of('\n') + 1);
+    return dir;
+}
+
+// "pg_dump (PostgreSQL) 15.20 (Debian ...)" says 15.
+int
+pg_dump_major(const std::string &bin)
+{
+    const std::string text = run_or_throw(Command({bin + "/pg_dump", "--version"}));
+    return std::stoi(text.substr(text.find(") ") + 2));
+}
+
+const std::optional<std::string> &
+dump_bin_dir()
+{
+    static const auto dir = []() -> std::optional<std::string>
+    {
+        constexpr int kFirstThatDumps = 15;
+        const std::string own = bin_dir(default_pg_config());
+        const char *newer = std::getenv("OUTBOX_TEST_NEWER_PG_CONFIG");
+        if (pg_dump_major(own) >= kFirstThatDumps)
+            return own;
+        if (newer == nullptr || pg_dump_major(bin_dir(newer)) < kFirstThatDumps)
+            return std::nullopt;
+        return bin_dir(newer);
+    }();
     return dir;
 }
 
@@ -95,11 +126,26 @@ tells_of_crash(const std::string &line, bool kill_expected)
 std::string
 PgCluster::program(const std::string &name)
 {
-    static const std::string dir = bin_dir();
+    static const std::string dir = bin_dir(default_pg_config());
     return dir + "/" + name;
 }
 
-PgCluster::PgCluster(const std::string &name) : port_(free_port())
+bool
+PgCluster::can_dump()
+{
+    return dump_bin_dir().has_value();
+}
+
+std::string
+PgCluster::dump_program(const std::string &name)
+{
+    return can_dump() ? *dump_bin_dir() + "/" + name : program(name);
+}
+
+PgCluster::PgCluster(const std::string &name, const std::string &pg_config)
+    : bin_dir_(pg_config.empty() ? fs::path(program("postgres")).parent_path()
+                                 : fs::path(bin_dir(pg_config))),
+      port_(free_port())
 {
     const std::string own_name = unique_name(name + "-");
     home_ = run_dir() / own_name;
@@ -121,7 +167,7 @@ PgCluster::~PgCluster()
 }
 
 void
-PgCluster::init(const Settings &settings)
+PgCluster::init(const Settings &settings, const std::vector<std::string> &initdb_options)
 {
     settings_ = {
         {"shared_preload_libraries", "outbox"},
@@ -140,8 +186,9 @@ PgCluster::init(const Settings &settings)
         settings_[name] = value;
 
     // --no-sync spares the new directory's fsync only; the running server's fsync stays on.
-    Command initdb({program("initdb"), "--no-sync", "--username=postgres", "--auth=trust",
+    Command initdb({own_program("initdb"), "--no-sync", "--username=postgres", "--auth=trust",
                     "--encoding=UTF8", "--locale=C.UTF-8", "--pgdata=" + data_dir_.string()});
+    initdb.argv.insert(initdb.argv.end(), initdb_options.begin(), initdb_options.end());
     initdb.as_server_user = true;
     run_or_throw(initdb);
 
@@ -176,7 +223,7 @@ PgCluster::start()
 {
     if (running())
         throw std::logic_error("the cluster is running already");
-    Command postgres({program("postgres"), "-D", data_dir_.string()});
+    Command postgres({own_program("postgres"), "-D", data_dir_.string()});
     postgres.directory = home_.string();
     postgres.output = log_.string();
     postgres.as_server_user = true;

@@ -20,19 +20,25 @@ enum class Shutdown
     kImmediate
 };
 
+// What a test says that skips because PgCluster::can_dump() is false.
+constexpr const char *kCannotDump =
+    "the pg_dump of this PostgreSQL crashes on partitions of an extension; set "
+    "OUTBOX_TEST_NEWER_PG_CONFIG to the pg_config of a 15 or 16";
+
 // A PostgreSQL cluster of our own: its own data directory, a free port of 127.0.0.1, a Unix socket,
 // trust authentication, superuser "postgres", the extension preloaded. It never touches the
-// machine's clusters. The programs are those of $PG_CONFIG (default: pg_config in the PATH).
+// machine's clusters. The programs are those of `pg_config` if it is given, else of $PG_CONFIG
+// (default: pg_config in the PATH).
 class PgCluster
 {
 public:
-    explicit PgCluster(const std::string &name = "pg");
+    explicit PgCluster(const std::string &name = "pg", const std::string &pg_config = "");
     ~PgCluster();
     PgCluster(const PgCluster &) = delete;
     PgCluster &operator=(const PgCluster &) = delete;
 
     // Makes the data directory. `settings` are added to the harness's own and win over them.
-    void init(const Settings &settings = {});
+    void init(const Settings &settings = {}, const std::vector<std::string> &initdb_options = {});
 
     // Makes the data directory a copy of a running cluster's, with the same settings and these: as
     // pg_basebackup leaves it, or a standby that follows it under the application name `name`.
@@ -75,8 +81,16 @@ public:
     const std::filesystem::path &socket_dir() const { return socket_dir_; }
     const std::filesystem::path &data_dir() const { return data_dir_; }
 
-    // The path of one of PostgreSQL's programs, say program("pg_dump").
+    // The path of one of PostgreSQL's programs, say program("pg_dump"): of $PG_CONFIG, or of this
+    // cluster's own installation.
     static std::string program(const std::string &name);
+    // As program(), for pg_dump and what reads its dumps. The pg_dump of PostgreSQL 13 and 14
+    // crashes on partitions of an extension; for those servers it is that of
+    // $OUTBOX_TEST_NEWER_PG_CONFIG, 15 or 16, as the dumps of later ones name settings that such a
+    // server does not have.
+    static std::string dump_program(const std::string &name);
+    static bool can_dump();
+    std::string own_program(const std::string &name) const { return (bin_dir_ / name).string(); }
 
     std::string log_text() const { return log_.empty() ? std::string() : read_log(); }
     bool log_contains(const std::string &text) const;
@@ -95,6 +109,7 @@ private:
     void adopt_settings(const PgCluster &source, const Settings &settings);
     bool accepts_connections() const;
 
+    std::filesystem::path bin_dir_;
     std::filesystem::path
         home_; // holds the data directory and, if its path is short enough, the socket
     std::filesystem::path data_dir_;
