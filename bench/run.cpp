@@ -61,14 +61,23 @@ join(const Pairs &pairs, char between = '=')
     return text;
 }
 
-// What was built, with "-dirty" if it has changes that are not committed.
+std::string
+git(std::vector<std::string> words)
+{
+    words.insert(words.begin(), {"git", "-C", test::in_source(".")});
+    test::Finished ran = test::run(test::Command(words));
+    ran.output.erase(ran.output.find_last_not_of('\n') + 1);
+    return ran.ok() ? ran.output : "unknown";
+}
+
+// What was built, with "-dirty" if it has changes that are not committed; those that the benchmark
+// writes itself do not count.
 std::string
 commit()
 {
-    test::Finished git = test::run(test::Command(
-        {"git", "-C", test::in_source("."), "describe", "--always", "--dirty", "--abbrev=10"}));
-    git.output.erase(git.output.find_last_not_of('\n') + 1);
-    return git.ok() ? git.output : "unknown";
+    const bool changed =
+        !git({"status", "--porcelain", "--", ":!docs/benchmarks.md", ":!docs/benchmarks"}).empty();
+    return git({"rev-parse", "--short=10", "HEAD"}) + (changed ? "-dirty" : "");
 }
 
 Json

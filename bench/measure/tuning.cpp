@@ -19,7 +19,7 @@ namespace
 
 constexpr int64_t kWarmUp = 200000;
 constexpr int64_t kDebeziumEvents = 300000;
-constexpr int64_t kPollingEvents = 100000;
+constexpr int64_t kPollingEvents = 500000; // many times what all workers take at once
 constexpr int kDrains = 2;
 constexpr double kDrainSeconds = 60;
 constexpr int kRate = 2000;

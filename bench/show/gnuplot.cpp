@@ -106,7 +106,8 @@ draw_lines(const std::filesystem::path &directory, const Plot &plot, const Axis 
     const char *key = colours > 1 ? "set key below samplen 2\n" : "set key off\n";
     return draw(directory, plot,
                 kHead + data + axis_program('x', x) + axis_program('y', y) +
-                    "set format x \"%.0s%c\"\n" + key + "plot " + plots + "\n");
+                    "set format x \"%.0s%c\"\n" +
+                    (y.scale == Scale::kLogarithmic ? "set format y \"%g\"\n" : "") + key + "plot " + plots + "\n");
 }
 
 Plot
