@@ -107,7 +107,8 @@ draw_lines(const std::filesystem::path &directory, const Plot &plot, const Axis 
     return draw(directory, plot,
                 kHead + data + axis_program('x', x) + axis_program('y', y) +
                     "set format x \"%.0s%c\"\n" +
-                    (y.scale == Scale::kLogarithmic ? "set format y \"%g\"\n" : "") + key + "plot " + plots + "\n");
+                    (y.scale == Scale::kLogarithmic ? "set format y \"%g\"\n" : "") + key +
+                    "plot " + plots + "\n");
 }
 
 Plot
