@@ -15,7 +15,7 @@ class ReplayFlight
 {
 public:
     static constexpr std::size_t kMost = 256;
-    static constexpr std::size_t kMostBytes = 4 * 1024 * 1024;
+    static constexpr std::size_t kMostBytes = static_cast<std::size_t>(4) * 1024 * 1024;
 
     struct Counts
     {
