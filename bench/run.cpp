@@ -3,6 +3,7 @@
 #include <chrono>
 #include <ctime>
 #include <iostream>
+#include <optional>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -61,13 +62,16 @@ join(const Pairs &pairs, char between = '=')
     return text;
 }
 
-std::string
+// What git prints, without the end of the line; nothing when there is no git, or no repository.
+std::optional<std::string>
 git(std::vector<std::string> words)
 {
     words.insert(words.begin(), {"git", "-C", test::in_source(".")});
     test::Finished ran = test::run(test::Command(words));
+    if (!ran.ok())
+        return std::nullopt;
     ran.output.erase(ran.output.find_last_not_of('\n') + 1);
-    return ran.ok() ? ran.output : "unknown";
+    return ran.output;
 }
 
 // What was built, with "-dirty" if it has changes that are not committed; those that the benchmark
@@ -75,9 +79,13 @@ git(std::vector<std::string> words)
 std::string
 commit()
 {
-    const bool changed =
-        !git({"status", "--porcelain", "--", ":!docs/benchmarks.md", ":!docs/benchmarks"}).empty();
-    return git({"rev-parse", "--short=10", "HEAD"}) + (changed ? "-dirty" : "");
+    const std::optional<std::string> head = git({"rev-parse", "--short=10", "HEAD"});
+    const std::optional<std::string> changed =
+        git({"status", "--porcelain", "--untracked-files=no", "--", ":!docs/benchmarks.md",
+             ":!docs/benchmarks"});
+    if (!head || !changed)
+        return "unknown";
+    return *head + (changed->empty() ? "" : "-dirty");
 }
 
 Json
