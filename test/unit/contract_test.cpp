@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <random>
 
+#include "support/replaced.h"
+
 namespace outbox::ctl
 {
 
@@ -87,10 +89,7 @@ TEST(Contract, IsReadWithItsVersionsAndExamples)
 std::string
 contract(const std::string &what, const std::string &by)
 {
-    std::string text = kContract;
-    const std::size_t place = text.find(what);
-    EXPECT_NE(place, std::string::npos) << what;
-    return text.replace(place, what.size(), by);
+    return test::replaced(kContract, what, by);
 }
 
 // The problems as "line: message", one on each line.

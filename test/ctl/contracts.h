@@ -1,0 +1,114 @@
+// A folder of contracts for the tests of "contracts lint".
+#pragma once
+
+#include <filesystem>
+
+#include "ctl.h"
+
+#include "support/replaced.h"
+
+namespace outbox::test
+{
+
+inline constexpr const char *kContract = R"(---
+event_type: order.placed
+aggregate_type: order
+schema_version: 2
+compatibility: backward
+owner: Team, team@example.com
+---
+# order.placed
+It was placed.
+## Partition key
+The id.
+## Idempotency key
+The event's id.
+## Compatibility
+Members may be added.
+## Consumers
+Ignore what you do not know.
+## Version 2
+Adds b.
+### Schema
+```json
+{
+  "$schema": "http://json-schema.org/draft-07/schema#",
+  "type": "object",
+  "properties": {
+    "a": { "type": "integer" },
+    "b": { "type": "string" }
+  },
+  "required": ["a"]
+}
+```
+### Example
+```json
+{
+  "a": 1,
+  "b": "x"
+}
+```
+### Counterexample: no a
+```json
+{ "b": "x" }
+```
+## Version 1
+### Schema
+```json
+{
+  "$schema": "http://json-schema.org/draft-07/schema#",
+  "properties": { "a": { "type": "integer" } },
+  "required": ["a"]
+}
+```
+### Example
+```json
+{ "a": 1 }
+```
+)";
+
+// The contract with a part of it replaced.
+inline std::string
+contract(const std::string &what, const std::string &by)
+{
+    return replaced(kContract, what, by);
+}
+
+class Contracts : public testing::Test
+{
+protected:
+    void SetUp() override { std::filesystem::create_directories(folder_ / "orders"); }
+
+    void write(const std::string &path, const std::string &text) const
+    {
+        std::filesystem::create_directories((folder_ / path).parent_path());
+        write_file(folder_ / path, text);
+    }
+    Ran lint(const Words &more = {}) const
+    {
+        Words words = {"contracts", "lint", folder_};
+        words.insert(words.end(), more.begin(), more.end());
+        return ctl({}, words);
+    }
+    // Whether the folder has this problem, "path:line: text", and this one alone.
+    testing::AssertionResult refused(const std::string &problem) const
+    {
+        const Ran ran = lint();
+        const std::string expected = folder_.string() + "/" + problem;
+        if (ran.status == 4 && ran.out.rfind(expected, 0) == 0 &&
+            ran.out.find(": 1 problem\n") != std::string::npos)
+            return testing::AssertionSuccess();
+        return testing::AssertionFailure()
+               << "expected " << expected << "\ngot " << ran.status << " " << ran.out << ran.err;
+    }
+    // The same with only a contract in it.
+    testing::AssertionResult refused(const std::string &text, const std::string &problem) const
+    {
+        write("orders/order-placed.md", text);
+        return refused("orders/order-placed.md:" + problem);
+    }
+
+    const std::filesystem::path folder_ = run_dir() / unique_name("contracts");
+};
+
+} // namespace outbox::test
