@@ -1,8 +1,9 @@
 // From the settings to a producer.
 #pragma once
 
-#include "producer.h"
 #include "extension/core/kafka_config.h"
+
+#include "producer.h"
 
 #include <string>
 #include <vector>
