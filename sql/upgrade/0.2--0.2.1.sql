@@ -1,0 +1,13 @@
+-- outbox: from 0.2 to 0.2.1. A line "-- include x" stands for sql/x.sql; see "Change the schema" in CONTRIBUTING.md.
+\echo Use "ALTER EXTENSION outbox UPDATE" to load this file. \quit
+
+-- include library
+
+-- What changes in objects that 0.2 has.
+
+-- Functions only, each "create or replace": what roles may be granted.
+-- include grants
+-- include closed
+
+-- Last: the relay, which waited for this version, continues when the update commits.
+select outbox.request_relay();
