@@ -11,8 +11,8 @@ namespace
 {
 
 // Headers that the relay sets itself.
-constexpr std::string_view kReservedHeaders[] = {"id", "event_type", "aggregate_type", "created_at",
-                                                 "schema_version"};
+constexpr std::string_view kReservedHeaders[] = {
+    "id", "event_type", "aggregate_type", "created_at", "schema_version", "replay_id"};
 
 void
 check_name(const char *what, const text *value)
@@ -62,11 +62,12 @@ refuse_topic(const EventInput &event, const RouteTable::Entry *entry, const char
     pg_unreachable();
 }
 
-void
+// Returns the row of outbox.routes for the event, or null.
+const RouteTable::Entry *
 check_topic(const EventInput &event)
 {
     if (!routes_known())
-        return;
+        return nullptr;
     const std::string_view aggregate_type = text_view(event.aggregate_type);
     const std::string_view event_type = text_view(event.event_type);
     const RouteTable::Entry *entry =
@@ -77,14 +78,24 @@ check_topic(const EventInput &event)
                                 .expand(aggregate_type, event_type, buffer, sizeof(buffer));
     if (topic.error != nullptr)
         refuse_topic(event, has_topic ? entry : nullptr, topic.error);
+    return entry;
+}
+
+HeadersFormat
+headers_of(const RouteTable::Entry *entry)
+{
+    const HeadersFormat by_default = static_cast<HeadersFormat>(settings.headers_format);
+    return entry != nullptr ? entry->route.headers.value_or(by_default) : by_default;
 }
 
 void
 refuse_header(const JsonbValue *name, const char *problem, const char *hint)
 {
+    const std::string_view shown =
+        clip({name->val.string.val, static_cast<size_t>(name->val.string.len)}, 300);
     ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                    errmsg("header \"%.*s\" %s", Min(name->val.string.len, 300),
-                           name->val.string.val, problem),
+                    errmsg("header \"%.*s\" %s", static_cast<int>(shown.size()), shown.data(),
+                           problem),
                     errhint("%s", hint)));
 }
 
@@ -99,12 +110,12 @@ check_header_name(const JsonbValue *name)
     for (const std::string_view reserved : kReservedHeaders)
         if (text == reserved)
             refuse_header(name, "is reserved",
-                          "The relay sets id, event_type, aggregate_type, created_at and "
-                          "schema_version itself.");
+                          "The relay sets id, event_type, aggregate_type, created_at, "
+                          "schema_version and replay_id itself.");
 }
 
-// A flat object of strings and numbers. Returns the bytes that its names and strings take.
-int64
+// A flat object of strings and numbers.
+void
 check_headers(Jsonb *headers)
 {
     static const char *const kHint =
@@ -112,64 +123,42 @@ check_headers(Jsonb *headers)
     if (!JB_ROOT_IS_OBJECT(headers))
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("headers must be a JSON object"), errhint("%s", kHint)));
+    const int64 count = JB_ROOT_COUNT(headers);
+    if (count > kMaxHeaders)
+        ereport(ERROR,
+                (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+                 errmsg("event has " INT64_FORMAT " headers, and " INT64_FORMAT " are allowed",
+                        count, kMaxHeaders),
+                 errhint("Put the data into the payload.")));
 
     JsonbIterator *iterator = JsonbIteratorInit(&headers->root);
     JsonbValue name;
     JsonbValue value;
-    int64 bytes = 0;
     JsonbIteratorToken token;
     while ((token = JsonbIteratorNext(&iterator, &name, true)) != WJB_DONE)
     {
         if (token != WJB_KEY)
             continue;
         check_header_name(&name);
-        bytes += name.val.string.len;
         (void) JsonbIteratorNext(&iterator, &value, true);
-        if (value.type == jbvString)
-            bytes += value.val.string.len;
-        else if (value.type != jbvNumeric)
+        if (value.type != jbvString && value.type != jbvNumeric)
             refuse_header(&name, "is neither a string nor a number", kHint);
     }
-    return bytes;
-}
-
-// Size of the payload as Kafka gets it. The text of a small JSON value is not made only to be
-// measured: it is at most about sixteen times its binary form, but for numbers with huge exponents,
-// which the broker then judges.
-int64
-payload_bytes(const EventInput &event, int64 limit)
-{
-    if (event.payload_bytes != nullptr)
-        return VARSIZE_ANY_EXHDR(event.payload_bytes);
-    if (event.payload == nullptr)
-        return 0;
-    const int64 binary = VARSIZE(event.payload);
-    if (binary < limit / 16)
-        return binary;
-    StringInfoData text;
-    initStringInfo(&text);
-    JsonbToCString(&text, &event.payload->root, static_cast<int>(binary));
-    const int64 bytes = text.len;
-    pfree(text.data);
-    return bytes;
 }
 
 void
-check_size(const EventInput &event, int64 header_bytes)
+check_size(const SentSize &size)
 {
     const int64 limit = settings.max_event_bytes;
-    const text *key = event.partition_key != nullptr ? event.partition_key : event.aggregate_id;
-    const int64 payload = payload_bytes(event, limit);
-    const int64 total = payload + header_bytes + VARSIZE_ANY_EXHDR(key) +
-                        VARSIZE_ANY_EXHDR(event.aggregate_type) +
-                        VARSIZE_ANY_EXHDR(event.event_type);
-    if (total <= limit)
+    if (size.total() <= limit)
         return;
     ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
                     errmsg("event of " INT64_FORMAT
                            " bytes is larger than the limit of " INT64_FORMAT " bytes",
-                           total, limit),
-                    errdetail("The payload alone takes " INT64_FORMAT " bytes.", payload),
+                           size.total(), limit),
+                    errdetail("The payload takes " INT64_FORMAT " bytes, the headers " INT64_FORMAT
+                              ", the key and the types " INT64_FORMAT ".",
+                              size.payload, size.headers, size.names),
                     errhint("Store large data elsewhere and emit a reference to it, or raise "
                             "outbox.max_event_size together with the limits of Kafka's topics.")));
 }
@@ -190,9 +179,10 @@ check_event(const EventInput &event)
     if (event.payload != nullptr && event.payload_bytes != nullptr)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("an event has either payload or payload_bytes, not both")));
-    check_topic(event);
-    const int64 header_bytes = event.headers != nullptr ? check_headers(event.headers) : 0;
-    check_size(event, header_bytes);
+    const HeadersFormat format = headers_of(check_topic(event));
+    if (event.headers != nullptr)
+        check_headers(event.headers);
+    check_size(sent_size(event, format));
 }
 
 } // namespace outbox

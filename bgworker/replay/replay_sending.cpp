@@ -16,6 +16,8 @@ namespace
 constexpr int64 kMostAtOnce = 64;
 constexpr long kStepMs = 2;
 
+constexpr std::string_view kReplayHeader = "replay_id";
+
 // A refused record kills the producer on purpose.
 bool
 is_aftermath(const kafka::Failure &failure)
@@ -242,17 +244,19 @@ Replay::place_of(std::int64_t place)
     return index < chunk_size_ ? &chunk_[index] : nullptr;
 }
 
-// First of all, so that a header of the same name that the event had does not hide it.
+// The only header of that name: emit() refuses it, but rows of earlier versions may have it.
 void
 Replay::add_header(kafka::Record *record) const
 {
     kafka::Header *headers =
         static_cast<kafka::Header *>(palloc((record->header_count + 1) * sizeof(kafka::Header)));
-    headers[0] = {"replay_id", request_.id_text, false};
+    size_t count = 0;
+    headers[count++] = {kReplayHeader, request_.id_text, false};
     for (size_t i = 0; i < record->header_count; i++)
-        headers[i + 1] = record->headers[i];
+        if (record->headers[i].name != kReplayHeader)
+            headers[count++] = record->headers[i];
     record->headers = headers;
-    record->header_count++;
+    record->header_count = count;
 }
 
 Replay::HandOver

@@ -41,8 +41,10 @@ select pg_temp.try($$ select outbox.emit('order', '1', 'made', '{}', headers => 
 select pg_temp.try($$ select outbox.emit('order', '1', 'made', '{}', headers => '{"a": true}') $$);
 select pg_temp.try($$ select outbox.emit('order', '1', 'made', '{}', headers => '{"a": null}') $$);
 select pg_temp.try($$ select outbox.emit('order', '1', 'made', '{}', headers => '{"": "x"}') $$);
+-- a long name is cut between two characters
+select pg_temp.try($$ select outbox.emit('order', '1', 'made', '{}', headers => jsonb_build_object('x' || repeat('ä', 300), true)) $$);
 select pg_temp.try(format($$ select outbox.emit('order', '1', 'made', '{}', headers => '{"%s": "x"}') $$, name))
-from unnest(array['id', 'event_type', 'aggregate_type', 'created_at', 'schema_version']) name;
+from unnest(array['id', 'event_type', 'aggregate_type', 'created_at', 'schema_version', 'replay_id']) name;
 select pg_temp.try($$ select outbox.emit('order', '1', 'made', '{}', headers => '{}') $$);
 
 -- size
