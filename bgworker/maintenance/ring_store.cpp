@@ -28,13 +28,14 @@ constexpr const char *kOld =
 constexpr const char *kSetAside =
     "select pg_catalog.count(*) filter (where d.state operator(pg_catalog.=) any "
     "('{RETRYING,WAITING}')), "
-    "pg_catalog.count(*) filter (where d.state operator(pg_catalog.=) any ('{FAILED,DISCARDED}')) "
+    "pg_catalog.count(*) filter (where d.state operator(pg_catalog.=) any ('{FAILED,DISCARDED}') "
+    " and d.topic operator(pg_catalog.<>) '') "
     "from outbox.deliveries d where d.slot operator(pg_catalog.=) $1";
 
 constexpr const char *kSettled =
     "select d.seq, d.xid from outbox.deliveries d where d.slot operator(pg_catalog.=) $1 "
     "and d.state operator(pg_catalog.=) any ('{FAILED,DISCARDED}') "
-    "order by d.seq limit $2 for update skip locked";
+    "and d.topic operator(pg_catalog.<>) '' order by d.seq limit $2 for update skip locked";
 
 constexpr const char *kFollow =
     "update outbox.deliveries d set slot = $2 where d.seq operator(pg_catalog.=) $1";
@@ -62,6 +63,11 @@ constexpr const char *kRemoveTicks =
     "delete from outbox.ticks t where t.ctid operator(pg_catalog.=) any (array("
     "select o.ctid from outbox.ticks o where o.next_xid operator(pg_catalog.<=) $1 "
     "order by o.next_xid limit $2))";
+
+// Of events that a copied database has left to its original; see leave_to_original().
+constexpr const char *kForgetLeft = "delete from outbox.deliveries d where d.slot "
+                                    "operator(pg_catalog.=) $1 and d.topic "
+                                    "operator(pg_catalog.=) ''";
 
 TimestampTz
 time_of(HeapTuple row, int column)
@@ -224,6 +230,7 @@ void
 write_truncated(int slot)
 {
     spi_connect();
+    execute_for_slot(kForgetLeft, slot, SPI_OK_DELETE);
     execute_for_slot(kTruncated, slot, SPI_OK_UPDATE);
     SPI_finish();
 }

@@ -1,5 +1,7 @@
 #include "position_store.h"
 
+#include "copied_database.h"
+
 #include "bgworker/guard.h"
 #include "bgworker/spi_call.h"
 
@@ -39,7 +41,7 @@ constexpr const char *kSelect =
 constexpr const char *kInsert =
     "insert into outbox.relay_position (system_identifier, database_oid, timeline, data_directory, "
     "written_by, from_snapshot, to_snapshot, last_seq, published_total, updated_at) "
-    "values (" PLACE ", pg_catalog.pg_current_xact_id(), $2::pg_snapshot, $2::pg_snapshot, 0, 0, "
+    "values (" PLACE ", pg_catalog.pg_current_xact_id(), $2::pg_snapshot, $3::pg_snapshot, $4, 0, "
     "pg_catalog.now())";
 
 // Of the rows that are where the relay put them, the one that is from another place than this.
@@ -124,7 +126,7 @@ read_row(HeapTuple row, TupleDesc desc, StoredPosition *stored, Counts *counts)
     if (strcmp(kind, "copied") == 0)
     {
         counts->copied++;
-        return nullptr;
+        return read_own(row, desc, stored);
     }
     counts->own++;
     counts->take_over += strcmp(kind, "own") == 0 ? 0 : 1;
@@ -143,48 +145,56 @@ read_rows(StoredPosition *stored, Counts *counts)
 }
 
 void
-insert_position(const char *snapshot)
+insert_position(const Position &position)
 {
-    Oid types[] = {OIDOID, TEXTOID};
-    Datum values[] = {ObjectIdGetDatum(MyDatabaseId), CStringGetTextDatum(snapshot)};
-    spi_execute(kInsert, 2, types, values, SPI_OK_INSERT);
+    Oid types[] = {OIDOID, TEXTOID, TEXTOID, INT8OID};
+    Datum values[] = {ObjectIdGetDatum(MyDatabaseId), CStringGetTextDatum(text_of(position.from)),
+                      CStringGetTextDatum(text_of(position.to)), Int64GetDatum(position.last_seq)};
+    spi_execute(kInsert, 4, types, values, SPI_OK_INSERT);
 }
 
-// A snapshot that sees all that had ended when this database was made, and nothing since. What came
-// with the template was committed before CREATE DATABASE had its transaction id.
-char *
-snapshot_of_creation()
+// The copied row is the last to know how far the original was. When it is not known any more what
+// was committed here since, the copy continues from there: it may repeat what the original
+// publishes, and loses nothing of its own.
+void
+begin_copy(StoredPosition *stored)
 {
-    HeapTuple row = SearchSysCache1(DATABASEOID, ObjectIdGetDatum(MyDatabaseId));
-    if (!HeapTupleIsValid(row))
-        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_DATABASE),
-                        errmsg("database %u does not exist", MyDatabaseId)));
-    const TransactionId made_by = HeapTupleHeaderGetRawXmin(row->t_data);
-    ReleaseSysCache(row);
-    const FullTransactionId next = ReadNextFullTransactionId();
-    uint64 epoch = EpochFromFullTransactionId(next);
-    if (made_by > XidFromFullTransactionId(next))
-        epoch--;
-    const uint64 xid = epoch << 32 | made_by;
-    return psprintf(UINT64_FORMAT ":" UINT64_FORMAT ":", xid, xid);
+    const uint64 created_by = transaction_of_creation();
+    leave_to_original(created_by);
+    if (created_by != 0)
+    {
+        const char *snapshot =
+            psprintf(UINT64_FORMAT ":" UINT64_FORMAT ":", created_by, created_by);
+        (void) parse_into(&stored->position.from, snapshot);
+        stored->position.to = stored->position.from;
+        stored->position.last_seq = 0;
+    }
+    else
+        spi_execute("delete from outbox.relay_position p where "
+                    "p.xmin operator(pg_catalog.=) p.written_by::xid",
+                    0, nullptr, nullptr, SPI_OK_DELETE);
+    ereport(LOG, (errmsg("outbox: this database is a copy; events from before the copy are left to "
+                         "the original"),
+                  created_by != 0
+                      ? 0
+                      : errdetail("Its row of pg_database does not tell any more when it was made: "
+                                  "what the original had not published then is published here "
+                                  "too.")));
 }
 
 void
 create_position(StoredPosition *stored, const Counts &counts)
 {
-    const char *snapshot = kNothing;
     if (counts.copied > 0)
+        begin_copy(stored);
+    else
     {
-        snapshot = snapshot_of_creation();
-        spi_execute("delete from outbox.relay_position", 0, nullptr, nullptr, SPI_OK_DELETE);
-        ereport(LOG, (errmsg("outbox: this database is a copy; events from before the copy are "
-                             "left to the original")));
+        (void) parse_into(&stored->position.from, kNothing);
+        (void) parse_into(&stored->position.to, kNothing);
+        stored->position.last_seq = 0;
     }
-    insert_position(snapshot);
-    (void) parse_into(&stored->position.from, snapshot);
-    (void) parse_into(&stored->position.to, snapshot);
-    stored->position.last_seq = 0;
     stored->published_total = 0;
+    insert_position(stored->position);
 }
 
 } // namespace
