@@ -1,7 +1,7 @@
 // Statements that SQL functions run: prepared at their first use in a session, and kept.
 #pragma once
 
-#include "pg.h"
+#include "trust.h"
 
 namespace outbox
 {
@@ -18,11 +18,12 @@ struct KeptStatement
 
 // Runs the statement, which must give `expected`, between SPI_connect() and SPI_finish(). `nulls`
 // is as SPI_execute_plan() takes it, and so is `limit`: 0 stands for all rows. Returns the number
-// of rows.
+// of rows. Nobody else's code runs, or nothing does; see trust.h.
 inline uint64
 run_statement(KeptStatement *statement, Datum *values, const char *nulls, int expected,
               bool read_only = false, long limit = 0)
 {
+    require_trusted_objects();
     if (statement->plan == nullptr)
     {
         SPIPlanPtr fresh =
@@ -33,7 +34,8 @@ run_statement(KeptStatement *statement, Datum *values, const char *nulls, int ex
                                    SPI_result_code_string(SPI_result))));
         statement->plan = fresh;
     }
-    const int result = SPI_execute_plan(statement->plan, values, nulls, read_only, limit);
+    const int result =
+        execute_plan_without_triggers(statement->plan, values, nulls, read_only, limit);
     if (result != expected)
         ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR), errmsg("could not %s: %s", statement->what,
                                                                 SPI_result_code_string(result))));

@@ -6,12 +6,22 @@
 namespace outbox
 {
 
-// The oid of a relation in the schema outbox; InvalidOid when it is not there.
+// Whether the object belongs to the extension.
+inline bool
+is_own(Oid catalog, Oid object)
+{
+    const Oid extension = getExtensionOfObject(catalog, object);
+    return OidIsValid(extension) && extension == get_extension_oid("outbox", true);
+}
+
+// The oid of the extension's relation of that name in the schema outbox; InvalidOid when it is not
+// there. Another one that somebody has put in its place does not count.
 inline Oid
 find_own_relation(const char *name)
 {
     const Oid schema = get_namespace_oid("outbox", true);
-    return OidIsValid(schema) ? get_relname_relid(name, schema) : InvalidOid;
+    const Oid relation = OidIsValid(schema) ? get_relname_relid(name, schema) : InvalidOid;
+    return OidIsValid(relation) && is_own(RelationRelationId, relation) ? relation : InvalidOid;
 }
 
 // The same, but raises undefined_table when the extension is not in this database.

@@ -18,8 +18,10 @@ extern "C"
 #include "access/transam.h"
 #include "access/xact.h"
 #include "access/xlog.h"
+#include "catalog/dependency.h"
 #include "catalog/index.h"
 #include "catalog/namespace.h"
+#include "catalog/objectaddress.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_database.h"
 #include "catalog/pg_type.h"
@@ -30,6 +32,8 @@ extern "C"
 #include "executor/executor.h"
 #include "executor/spi.h"
 #include "funcapi.h"
+#include "nodes/makefuncs.h"
+#include "parser/parse_func.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "pgstat.h"
@@ -110,6 +114,19 @@ oldest_known_xid()
 #else
     return ShmemVariableCache->oldestClogXid;
 #endif
+}
+
+// The object as messages name it.
+inline const char *
+object_description(Oid catalog, Oid object)
+{
+    const ObjectAddress address = {catalog, object, 0};
+#if PG_VERSION_NUM >= 140000
+    const char *text = getObjectDescription(&address, true);
+#else
+    const char *text = getObjectDescription(&address);
+#endif
+    return text != nullptr ? text : "an object that is gone";
 }
 
 // Superusers own everything.

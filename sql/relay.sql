@@ -91,28 +91,3 @@ as 'MODULE_PATHNAME', 'outbox_request_relay';
 comment on function outbox.request_relay() is
   'Starts this database''s relay when the current transaction commits; CREATE EXTENSION calls it.';
 select outbox.request_relay();
-
-create function outbox.adopt_position()
-returns boolean
-language plpgsql volatile parallel unsafe
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  count int;
-begin
-  update outbox.relay_position p
-    set written_by = pg_current_xact_id(), timeline = outbox.timeline(), data_directory = outbox.data_directory()
-    where p.system_identifier = outbox.system_identifier()
-      and p.database_oid = (select d.oid from pg_database d where d.datname = current_database());
-  get diagnostics count = row_count;
-  if count > 1 then
-    raise exception using errcode = 'object_not_in_prerequisite_state',
-      message = 'outbox.relay_position holds several rows of this database',
-      hint = 'Delete all but the one that is right.';
-  end if;
-  perform outbox.request_relay();
-  return count = 1;
-end
-$$;
-comment on function outbox.adopt_position() is
-  'Lets a relay go on that has stopped because its position was changed by hand, or because the data directory is a copy: the row of outbox.relay_position counts as it is. False when there is none.';

@@ -5,7 +5,8 @@
 
 -- What changes in objects that 0.2 has.
 
--- Functions only, each "create or replace": what roles may be granted.
+-- Functions only, each "create or replace": what operators call, and what roles may be granted.
+-- include operating
 -- include grants
 -- include closed
 

@@ -86,8 +86,9 @@ TEST(ForeignCode, TheRelayStopsWhileSomebodyElseThanASuperuserOwnsWhatItUses)
     Mallory mallory(database);
     Db &db = mallory.db();
     int key = 0;
-    for (const std::string object : {"table outbox.deliveries", "view outbox.current_position",
-                                     "function outbox.visible_in(bigint,pg_snapshot)"})
+    for (const std::string object :
+         {"table outbox.deliveries", "view outbox.current_position", "sequence outbox.events_seq",
+          "schema outbox", "function outbox.visible_in(bigint,pg_snapshot)"})
     {
         SCOPED_TRACE(object);
         const std::string owner_before = db.value("select current_user");
@@ -110,4 +111,67 @@ TEST(ForeignCode, TheRelayStopsWhileSomebodyElseThanASuperuserOwnsWhatItUses)
     db.exec("alter role " + mallory.name() + " nosuperuser");
     EXPECT_TRUE(database.reaches_state("stopped"));
     db.exec("alter table outbox.deliveries owner to postgres");
+}
+
+// Before he has put objects of his own in the place of those that the relay looks for, and while
+// something of his is left behind.
+TEST(ForeignCode, TheRelayStopsWhileOthersMayReplaceOrHaveReplacedWhatItUses)
+{
+    struct Attack
+    {
+        const char *attack; // $ stands for mallory
+        const char *says;
+        const char *remedy;
+    };
+    constexpr Attack kAttacks[] = {
+        {"grant create on schema outbox to $", "may create objects in the schema outbox",
+         "revoke create on schema outbox from $"},
+        {"grant create on schema outbox to public", "everybody may create objects in the schema",
+         "revoke create on schema outbox from public"},
+        {"alter schema outbox rename to moved; create schema outbox authorization $; "
+         "create view outbox.current_position as select * from moved.current_position",
+         "the schema \"outbox\" is not the one of the extension",
+         "drop schema outbox cascade; alter schema moved rename to outbox"},
+        {"grant create on schema outbox to $; set local role $; create view outbox.mine as select "
+         "1; reset role; revoke create on schema outbox from $",
+         "view outbox.mine belongs to", "drop view outbox.mine"},
+        {"create trigger trap before update on outbox.relay_position for each row execute function "
+         "mallory.trap(); alter table outbox.relay_position enable always trigger trap",
+         "trigger trap on table outbox.relay_position uses function mallory.trap()",
+         "drop trigger trap on outbox.relay_position"},
+        {"create index trap on outbox.ticks (mallory.note(next_xid))",
+         "index outbox.trap uses function mallory.note(bigint)", "drop index outbox.trap"},
+    };
+    TestDatabase database(cluster());
+    kafka().create_topic(database.topic());
+    Mallory mallory(database);
+    Db &db = mallory.db();
+    const auto named = [&](std::string sql)
+    {
+        for (std::size_t at; (at = sql.find('$')) != std::string::npos;)
+            sql.replace(at, 1, mallory.name());
+        return sql;
+    };
+    mallory.exec("create function mallory.note(bigint) returns bigint immutable language sql as "
+                 "'select $1'");
+    for (const Attack &attack : kAttacks)
+    {
+        SCOPED_TRACE(attack.attack);
+        EXPECT_TRUE(database.reaches_state("running"));
+        db.exec("begin; " + named(attack.attack) + "; commit");
+        const std::string relay_status =
+            db.value("select count(*) from pg_namespace where nspname = 'moved'") == "1"
+                ? "moved.relay_status"
+                : "outbox.relay_status";
+        EXPECT_TRUE(wait_until(
+            kSoon,
+            [&] { return db.value("select state = 'stopped' from " + relay_status) == "t"; }));
+        const std::string error = db.value("select last_error from " + relay_status);
+        EXPECT_NE(error.find(attack.says), std::string::npos) << error;
+        db.exec("begin; " + named(attack.remedy) + "; commit");
+        db.exec("select outbox.adopt_position()");
+        const std::string id = db.value("select outbox.emit($1, 'k', 'e', '{}')", database.type());
+        EXPECT_EQ(db.value("select outbox.wait_published($1, '20 s')", id), "t");
+    }
+    EXPECT_EQ(db.value("select count(*) from mallory.loot"), "0");
 }
