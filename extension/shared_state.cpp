@@ -1,5 +1,6 @@
 #include "shared_state.h"
 
+#include "prepared.h"
 #include "settings.h"
 #include "stats_memory.h"
 
@@ -20,6 +21,7 @@ request_shared_memory()
     RequestAddinShmemSpace(sizeof(SharedState));
     RequestNamedLWLockTranche(kShmemName, 1);
     request_stats_memory();
+    request_prepared_memory();
 }
 
 void
@@ -61,6 +63,7 @@ startup_shared_memory()
     if (!found)
         initialize(state);
     start_stats_memory();
+    start_prepared_memory();
     LWLockRelease(AddinShmemInitLock);
 }
 

@@ -1,5 +1,6 @@
 #include "transaction.h"
 
+#include "prepared.h"
 #include "shared_state.h"
 
 namespace outbox
@@ -191,8 +192,12 @@ on_transaction_event(XactEvent event, void *)
         announce_commit();
         ledger = {};
         break;
+    case XACT_EVENT_PRE_PREPARE:
+        begin_prepare(events_so_far());
+        break;
     case XACT_EVENT_ABORT:
     case XACT_EVENT_PREPARE: // COMMIT PREPARED wakes the relay, in whatever session it runs
+        end_prepare(event == XACT_EVENT_PREPARE);
         ledger = {};
         break;
     default:

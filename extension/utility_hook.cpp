@@ -1,11 +1,14 @@
 #include "utility_hook.h"
 
+#include "prepared.h"
 #include "shared_state.h"
 
 #include <csignal>
 
 extern "C"
 {
+#include "catalog/pg_authid.h"
+#include "commands/defrem.h"
 #include "nodes/parsenodes.h"
 }
 
@@ -17,73 +20,149 @@ namespace
 
 ProcessUtility_hook_type previous_hook = nullptr;
 
-// The database that a command wants to itself, or InvalidOid. PostgreSQL waits five seconds for
-// other sessions to leave and does not ask background workers to.
-Oid
-database_to_vacate(Node *command)
+// Finds the option of that name; null when it is missing or DEFAULT. False when it is given twice,
+// which PostgreSQL refuses.
+bool
+find_option(List *options, const char *name, DefElem **found)
 {
+    *found = nullptr;
+    bool met = false;
+    ListCell *cell;
+    foreach (cell, options)
+    {
+        DefElem *option = lfirst_node(DefElem, cell);
+        if (strcmp(option->defname, name) != 0)
+            continue;
+        if (met)
+            return false;
+        met = true;
+        *found = option->arg != nullptr ? option : nullptr;
+    }
+    return true;
+}
+
+// What a command would need for itself. The hook sees it before PostgreSQL has looked at anything:
+// the values have every type that the grammar allows, and the user may not have the right to it.
+struct Vacation
+{
+    const char *database; // null: the command needs none
+    bool creates;         // or gives a new name: needs CREATEDB
+    bool may_be_own;      // the command works in that database, too
+    bool in_transaction;  // the command works in a transaction block
+};
+
+Vacation
+wanted_by(Node *command)
+{
+    DefElem *option = nullptr;
     switch (nodeTag(command))
     {
     case T_DropdbStmt:
-        return get_database_oid(castNode(DropdbStmt, command)->dbname, true);
+        return {castNode(DropdbStmt, command)->dbname, false, false, false};
     case T_RenameStmt:
     {
         RenameStmt *rename = castNode(RenameStmt, command);
-        return rename->renameType == OBJECT_DATABASE ? get_database_oid(rename->subname, true)
-                                                     : InvalidOid;
+        if (rename->renameType != OBJECT_DATABASE)
+            return {};
+        return {rename->subname, true, false, true};
     }
     case T_AlterDatabaseStmt:
     {
         AlterDatabaseStmt *alter = castNode(AlterDatabaseStmt, command);
-        ListCell *cell;
-        foreach (cell, alter->options)
-            if (strcmp(lfirst_node(DefElem, cell)->defname, "tablespace") == 0)
-                return get_database_oid(alter->dbname, true);
-        return InvalidOid;
+        if (!find_option(alter->options, "tablespace", &option) || option == nullptr)
+            return {};
+        return {alter->dbname, false, false, false};
     }
     case T_CreatedbStmt:
     {
-        CreatedbStmt *create = castNode(CreatedbStmt, command);
-        ListCell *cell;
-        foreach (cell, create->options)
-        {
-            DefElem *option = lfirst_node(DefElem, cell);
-            if (strcmp(option->defname, "template") == 0 && option->arg != nullptr)
-                return get_database_oid(strVal(option->arg), true);
-        }
-        return InvalidOid;
+        if (!find_option(castNode(CreatedbStmt, command)->options, "template", &option))
+            return {};
+        // A number is the name of a database as well.
+        return {option != nullptr ? defGetString(option) : "template1", true, true, false};
     }
     default:
-        return InvalidOid;
+        return {};
     }
 }
 
-// Null where no relay is in the way, and for a user who may not do that to the database anyway.
+bool
+may_create_databases()
+{
+    if (superuser())
+        return true;
+    HeapTuple row = SearchSysCache1(AUTHOID, ObjectIdGetDatum(GetUserId()));
+    if (!HeapTupleIsValid(row))
+        return false;
+    const bool may = reinterpret_cast<Form_pg_authid>(GETSTRUCT(row))->rolcreatedb;
+    ReleaseSysCache(row);
+    return may;
+}
+
+// The slot of the database that the command wants to itself: PostgreSQL waits five seconds for
+// other sessions to leave, and does not ask background workers to. Null where no relay is in the
+// way, and for a command that PostgreSQL will refuse: to stop a relay needs the same rights.
 DatabaseSlot *
-slot_to_vacate(Node *command)
+slot_to_vacate(Node *command, ProcessUtilityContext context)
 {
     if (shared_state() == nullptr)
         return nullptr;
-    const Oid database = database_to_vacate(command);
-    if (!OidIsValid(database) || !owns_database(database, GetUserId()))
+    const Vacation wanted = wanted_by(command);
+    if (wanted.database == nullptr)
+        return nullptr;
+    if (!wanted.in_transaction && IsInTransactionBlock(context == PROCESS_UTILITY_TOPLEVEL))
+        return nullptr;
+    const Oid database = get_database_oid(wanted.database, true);
+    if (!OidIsValid(database) || (database == MyDatabaseId && !wanted.may_be_own))
+        return nullptr;
+    if (!owns_database(database, GetUserId()) || (wanted.creates && !may_create_databases()))
         return nullptr;
     return find_slot(database);
 }
 
-// Of this session's transaction.
+// The subtransaction of this session in which it began to hold the slot of the same number.
+SubTransactionId held_since[kMaxDatabases];
 bool holds_slots = false;
 bool changed_databases = false;
 
 // Stops the relay of the slot's database, and keeps the launcher from starting another one until
-// the transaction has ended: only then is the database visibly gone. The launcher ends the hold of
-// a backend that died. A relay that is just starting either finds the hold, or is found here.
+// the (sub)transaction has ended: only then is the database visibly gone. The launcher ends the
+// hold of a backend that died. A relay that is just starting either finds the hold, or is found
+// here.
 void
 vacate(DatabaseSlot *slot)
 {
-    pg_atomic_write_u32(&slot->held_by, static_cast<uint32>(MyProcPid));
+    SubTransactionId &since = held_since[slot - shared_state()->slots];
+    if (since == InvalidSubTransactionId)
+        since = GetCurrentSubTransactionId();
     holds_slots = true;
+    pg_atomic_write_u32(&slot->held_by, static_cast<uint32>(MyProcPid));
     pg_memory_barrier();
     end_relay(slot);
+}
+
+// Ids of subtransactions only grow, so those of an aborted one and of its children are `first` and
+// later ones.
+void
+release_since(SubTransactionId first)
+{
+    if (!holds_slots)
+        return;
+    holds_slots = false;
+    for (int i = 0; i < kMaxDatabases; i++)
+    {
+        DatabaseSlot &slot = shared_state()->slots[i];
+        if (held_since[i] < first)
+        {
+            holds_slots = holds_slots || held_since[i] != InvalidSubTransactionId;
+            continue;
+        }
+        held_since[i] = InvalidSubTransactionId;
+        if (pg_atomic_read_u32(&slot.held_by) != static_cast<uint32>(MyProcPid))
+            continue;
+        pg_atomic_write_u32(&slot.held_by, 0);
+        pg_atomic_write_u32(&slot.look_again, 1);
+    }
+    wake_launcher();
 }
 
 // A prepared transaction that renames a database keeps everybody out by itself.
@@ -92,17 +171,28 @@ release_at_end(XactEvent event, void *)
 {
     if (event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT && event != XACT_EVENT_PREPARE)
         return;
-    if (holds_slots)
-        for (DatabaseSlot &slot : shared_state()->slots)
-            if (pg_atomic_read_u32(&slot.held_by) == static_cast<uint32>(MyProcPid))
-            {
-                pg_atomic_write_u32(&slot.held_by, 0);
-                pg_atomic_write_u32(&slot.look_again, 1);
-            }
-    if (holds_slots || changed_databases)
+    release_since(TopSubTransactionId);
+    if (changed_databases)
         wake_launcher();
-    holds_slots = false;
     changed_databases = false;
+}
+
+void
+release_at_rollback(SubXactEvent event, SubTransactionId mine, SubTransactionId, void *)
+{
+    if (event == SUBXACT_EVENT_ABORT_SUB)
+        release_since(mine);
+}
+
+// After COMMIT PREPARED. What else it did is not known here: it may have retried or paused.
+void
+tell_relay()
+{
+    DatabaseSlot *mine = find_slot(MyDatabaseId);
+    if (mine == nullptr)
+        return;
+    pg_atomic_write_u32(&mine->deliveries_changed, 1);
+    wake_relay(mine);
 }
 
 void
@@ -111,29 +201,30 @@ on_utility(PlannedStmt *statement, const char *query,
            QueryEnvironment *environment, DestReceiver *destination, QueryCompletion *completion)
 {
     Node *command = statement->utilityStmt;
-    const bool commit_prepared =
-        IsA(command, TransactionStmt) &&
-        castNode(TransactionStmt, command)->kind == TRANS_STMT_COMMIT_PREPARED;
-    DatabaseSlot *slot = slot_to_vacate(command);
+    const TransactionStmt *transaction =
+        IsA(command, TransactionStmt) ? castNode(TransactionStmt, command) : nullptr;
+    const bool commits_prepared =
+        transaction != nullptr && transaction->kind == TRANS_STMT_COMMIT_PREPARED;
+    const bool ends_prepared =
+        commits_prepared ||
+        (transaction != nullptr && transaction->kind == TRANS_STMT_ROLLBACK_PREPARED);
+    const bool changes = IsA(command, CreatedbStmt) || IsA(command, AlterDatabaseStmt);
 
-    if (IsA(command, CreatedbStmt) || IsA(command, AlterDatabaseStmt))
-        changed_databases = true;
+    PreparedCount *prepared = ends_prepared ? find_prepared(transaction->gid) : nullptr;
+    if (transaction != nullptr && transaction->kind == TRANS_STMT_PREPARE)
+        note_prepare(transaction->gid);
+    DatabaseSlot *slot = slot_to_vacate(command, context);
     if (slot != nullptr)
         vacate(slot);
     (previous_hook != nullptr ? previous_hook : standard_ProcessUtility)(
         statement, query, OUTBOX_UTILITY_SAME_TREE context, params, environment, destination,
         completion);
 
-    if (commit_prepared)
-    {
-        // What it did is not known here: it may have emitted, retried, paused.
-        DatabaseSlot *mine = find_slot(MyDatabaseId);
-        if (mine != nullptr)
-        {
-            pg_atomic_write_u32(&mine->deliveries_changed, 1);
-            wake_relay(mine);
-        }
-    }
+    changed_databases = changed_databases || changes;
+    if (prepared != nullptr)
+        forget_prepared(prepared, commits_prepared);
+    if (commits_prepared)
+        tell_relay();
 }
 
 } // namespace
@@ -144,6 +235,7 @@ install_utility_hook()
     previous_hook = ProcessUtility_hook;
     ProcessUtility_hook = on_utility;
     RegisterXactCallback(release_at_end, nullptr);
+    RegisterSubXactCallback(release_at_rollback, nullptr);
 }
 
 } // namespace outbox

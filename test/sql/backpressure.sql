@@ -69,6 +69,45 @@ begin;
 insert into outbox.events (seq, xid, aggregate_type, aggregate_id, event_type) values (1, 1, 'backlog', '1', 'made');
 rollback;
 
+-- what a prepared transaction has counts from its commit on, at once, whoever commits it
+select outbox_test_backlog() as backlog \gset
+set outbox.max_backlog_events = 0;
+begin;
+select outbox.emit('backlog', '1', 'made', null) is not null as emitted from generate_series(1, 3);
+savepoint s;
+select outbox.emit('backlog', '1', 'made', null) is not null as emitted;
+rollback to s;
+prepare transaction 'outbox_backlog_1';
+begin;
+select outbox.emit('backlog', '1', 'made', null) is not null as emitted from generate_series(1, 5);
+prepare transaction 'outbox_backlog_2';
+select outbox_test_backlog() - :backlog as prepared;
+rollback prepared 'outbox_backlog_2';
+begin;
+select outbox.emit('backlog', '1', 'made', null) is not null as emitted;
+prepare transaction 'outbox_backlog_1';
+\c -
+set outbox.max_backlog_events = 0;
+commit prepared 'outbox_backlog_1';
+commit prepared 'outbox_backlog_1';
+select outbox_test_backlog() - :backlog as committed;
+select set_config('outbox.max_backlog_events', (1 + outbox_test_backlog())::text, false) is not null as one;
+set client_min_messages = error;
+begin;
+select outbox.emit('backlog', '1', 'made', null) is not null as emitted;
+prepare transaction 'outbox_backlog_1';
+begin;
+select outbox.emit('backlog', '1', 'made', null) is not null as emitted;
+prepare transaction 'outbox_backlog_2';
+commit prepared 'outbox_backlog_1';
+commit prepared 'outbox_backlog_2';
+select backlog_events - max_backlog_events as over, level from outbox.backpressure;
+begin;
+\set VERBOSITY sqlstate
+select outbox.emit('backlog', '1', 'made', null);
+rollback;
+reset client_min_messages;
+
 -- in a new session: one warning, to the client alone, and no second one within a minute
 \c -
 \set VERBOSITY sqlstate
