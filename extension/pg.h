@@ -56,6 +56,7 @@ extern "C"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/guc.h"
+#include "utils/guc_tables.h"
 #include "utils/inval.h"
 #include "utils/jsonb.h"
 #include "utils/lsyscache.h"
@@ -271,6 +272,18 @@ reserve_setting_names(const char *prefix)
     MarkGUCPrefixReserved(prefix);
 #else
     EmitWarningsOnPlaceholders(prefix);
+#endif
+}
+
+// Every setting that the session knows.
+inline config_generic **
+all_settings(int *count)
+{
+#if PG_VERSION_NUM >= 160000
+    return get_guc_variables(count);
+#else
+    *count = GetNumConfigOptions();
+    return get_guc_variables();
 #endif
 }
 

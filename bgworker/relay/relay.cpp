@@ -9,6 +9,7 @@
 
 #include "activity.h"
 #include "alerts.h"
+#include "session.h"
 
 #include "bgworker/guard.h"
 #include "bgworker/maintenance/expiry.h"
@@ -288,13 +289,12 @@ drain()
 void
 prepare_session()
 {
+    drop_other_settings();
     SetConfigOption("search_path", "pg_catalog", PGC_SUSET, PGC_S_OVERRIDE);
     // Who may only create triggers on our tables could have one called with the relay's rights;
     // with this, triggers run that an owner has marked for it, see refuse_foreign_owners().
     SetConfigOption("session_replication_role", "replica", PGC_SUSET, PGC_S_OVERRIDE);
     SetConfigOption("row_security", "off", PGC_SUSET, PGC_S_OVERRIDE);
-    // A database's owner can set it with ALTER DATABASE.
-    SetConfigOption("role", "none", PGC_SUSET, PGC_S_OVERRIDE);
     // A position that is lost in a crash only means that events are published again.
     SetConfigOption("synchronous_commit", "off", PGC_SUSET, PGC_S_OVERRIDE);
     SetConfigOption("lock_timeout", "1s", PGC_SUSET, PGC_S_OVERRIDE);
@@ -384,6 +384,7 @@ outbox_relay_main(Datum slot_number)
     pqsignal(SIGHUP, SignalHandlerForConfigReload);
     BackgroundWorkerUnblockSignals();
     attach(slot_number);
+    remember_server_settings();
     BackgroundWorkerInitializeConnectionByOid(pg_atomic_read_u32(&relay.slot->database), InvalidOid,
                                               0);
     prepare_session();

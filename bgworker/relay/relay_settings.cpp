@@ -2,30 +2,19 @@
 
 #include "relay.h"
 
+#include "session.h"
+
 #include "bgworker/guard.h"
 #include "bgworker/short_transaction.h"
 #include "bgworker/spi_call.h"
 
 #include "extension/settings.h"
 
-extern "C"
-{
-#include "catalog/pg_db_role_setting.h"
-}
-
 namespace outbox
 {
 
 namespace
 {
-
-void
-apply_database_settings()
-{
-    Relation relation = table_open(DbRoleSettingRelationId, AccessShareLock);
-    ApplySetting(GetActiveSnapshot(), MyDatabaseId, InvalidOid, relation, PGC_S_DATABASE);
-    table_close(relation, AccessShareLock);
-}
 
 // Reads the settings into `setup`. On failure `why` says what is wrong with them.
 bool
@@ -142,7 +131,8 @@ reload_settings()
     apply_database_settings();
     bool undone = false;
     char *database_settings = read_database_settings(relay.applied_settings, &undone);
-    const bool changed_there = strcmp(database_settings, relay.database_settings) != 0;
+    const bool changed_there =
+        strcmp(database_settings, relay.database_settings) != 0 || has_dropped_own_settings();
     if (relay.applied_settings != relay.database_settings)
         pfree(relay.applied_settings);
     relay.applied_settings = database_settings;

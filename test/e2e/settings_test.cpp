@@ -43,3 +43,58 @@ TEST(Settings, OneOfTheDatabaseIsTakenBackByItsReset)
     const std::string id = db.value("select outbox.emit($1, 'k', 'made', '{}')", database.type());
     EXPECT_EQ(db.value("select outbox.wait_published($1, '20 s')", id), "t");
 }
+
+// Neither what a database's owner has set for all of its sessions, nor what somebody has set for
+// the role that the relay works as. Settings of outbox that the database has do count.
+TEST(Settings, ThoseOfRolesAndOtherOnesOfTheDatabaseDoNotReachTheRelay)
+{
+    OwnCluster server;
+    TestDatabase database(server);
+    const std::string topic = "settings_" + database.topic();
+    kafka().create_topic(topic);
+    Db db = database.connect();
+    db.exec("create role mallory; grant mallory to postgres");
+    const std::string first = std::to_string(database.relay_pid());
+    const std::string alter = "alter database " + database.name() + " set ";
+    db.exec(alter + "outbox.topic_template = 'settings_outbox.event.{aggregate_type}'");
+    for (const char *setting :
+         {"session_authorization = 'mallory'", "role = 'mallory'", "track_activities = off",
+          "session_preload_libraries = 'no_such_library'", "search_path = 'mallory'",
+          "default_transaction_read_only = on", "client_encoding = 'SQL_ASCII'",
+          "log_statement = 'all'"})
+        db.exec(alter + setting);
+    db.exec("alter role postgres set outbox.topic_template = 'of_the_role'");
+    db.exec("alter role postgres set outbox.bootstrap_servers = 'nowhere:1'");
+    db.exec("alter role postgres set jit = off");
+    db.exec("alter role all set outbox.headers_format = 'cloudevents'");
+    db.exec("alter role all set track_activities = off");
+    db.exec("select pg_terminate_backend($1::int)", first);
+    ASSERT_TRUE(wait_until(std::chrono::seconds(20),
+                           [&]
+                           {
+                               return db.value("select count(*) from pg_stat_activity where "
+                                               "backend_type = 'outbox relay' and state = 'idle' "
+                                               "and pid <> $1::int",
+                                               first) == "1";
+                           }))
+        << db.value("select r::text from outbox.relay_status r");
+    const auto published = [&](const std::string &key)
+    {
+        const std::string id =
+            db.value("select outbox.emit($1, $2, 'made', '{}')", database.type(), key);
+        return db.value("select outbox.wait_published($1, '20 s')", id);
+    };
+    EXPECT_EQ(published("1"), "t") << db.value("select r::text from outbox.relay_status r");
+    // Nor after a reload.
+    db.exec(alter + "lock_timeout = '1 ms'");
+    db.exec(alter + "outbox.max_attempts = 3");
+    EXPECT_EQ(db.value("select pg_reload_conf()"), "t");
+    EXPECT_EQ(published("2"), "t") << db.value("select r::text from outbox.relay_status r");
+    Consumer consumer(kafka().bootstrap(), {topic});
+    ASSERT_TRUE(consumer.read_count(2, std::chrono::seconds(20)));
+    for (const auto &header : consumer.records().front().headers)
+        EXPECT_NE(header.first.substr(0, 3), "ce_");
+    // The database's owner cannot have it dropped.
+    db.exec("alter database " + database.name() + " reset all");
+    db.exec("alter role postgres reset all; alter role all reset all");
+}

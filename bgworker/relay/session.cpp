@@ -1,0 +1,143 @@
+#include "session.h"
+
+#include "bgworker/spi_call.h"
+
+extern "C"
+{
+#include "catalog/pg_authid.h"
+}
+
+namespace outbox
+{
+
+namespace
+{
+
+// Of all settings, in the order of all_settings(); not those that have none.
+struct ServerSetting
+{
+    const char *name;
+    char *value;
+};
+
+ServerSetting *server_settings;
+int setting_count;
+bool dropped_own;
+
+bool
+is_of_outbox(const char *name)
+{
+    return strncmp(name, "outbox.", 7) == 0;
+}
+
+bool
+is_of_role_or_database(const config_generic *setting)
+{
+    return setting->source == PGC_S_GLOBAL || setting->source == PGC_S_DATABASE ||
+           setting->source == PGC_S_USER || setting->source == PGC_S_DATABASE_USER;
+}
+
+void
+override_setting(const char *name, const char *value)
+{
+    SetConfigOption(name, value, PGC_SU_BACKEND, PGC_S_OVERRIDE);
+}
+
+// What the server's configuration says; null when it says nothing.
+const char *
+server_value(const char *name)
+{
+    if (strcmp(name, "session_authorization") == 0)
+        return GetUserNameFromId(BOOTSTRAP_SUPERUSERID, false);
+    if (strcmp(name, "client_encoding") == 0)
+        return GetDatabaseEncodingName();
+    for (int i = 0; i < setting_count; i++)
+        if (strcmp(server_settings[i].name, name) == 0)
+            return server_settings[i].value;
+    return nullptr;
+}
+
+// The names of those that the database does not set for itself; there are few.
+List *
+find_others()
+{
+    List *names = NIL;
+    int count;
+    config_generic **settings = all_settings(&count);
+    for (int i = 0; i < count; i++)
+        if (is_of_role_or_database(settings[i]) &&
+            !(is_of_outbox(settings[i]->name) && settings[i]->source == PGC_S_DATABASE))
+            names = lappend(names, pstrdup(settings[i]->name));
+    return names;
+}
+
+} // namespace
+
+void
+remember_server_settings()
+{
+    int count;
+    config_generic **settings = all_settings(&count);
+    MemoryContext before = MemoryContextSwitchTo(TopMemoryContext);
+    server_settings =
+        static_cast<ServerSetting *>(palloc0(static_cast<Size>(count) * sizeof(ServerSetting)));
+    setting_count = count;
+    for (int i = 0; i < count; i++)
+    {
+        const char *value = GetConfigOption(settings[i]->name, true, false);
+        server_settings[i] = {settings[i]->name, value != nullptr ? pstrdup(value) : nullptr};
+    }
+    MemoryContextSwitchTo(before);
+}
+
+// First of all the user: what else is done, is done by a superuser.
+void
+drop_other_settings()
+{
+    StartTransactionCommand();
+    PushActiveSnapshot(GetTransactionSnapshot());
+    override_setting("session_authorization", server_value("session_authorization"));
+    override_setting("role", "none");
+    ListCell *cell;
+    foreach (cell, find_others())
+    {
+        const char *name = static_cast<const char *>(lfirst(cell));
+        const char *value = server_value(name);
+        dropped_own = dropped_own || is_of_outbox(name);
+        if (value != nullptr)
+            override_setting(name, value);
+    }
+    if (dropped_own)
+        apply_database_settings();
+    PopActiveSnapshot();
+    CommitTransactionCommand();
+}
+
+void
+apply_database_settings()
+{
+    constexpr const char *kSelect =
+        "select pg_catalog.split_part(c, '=', 1), "
+        " pg_catalog.substr(c, pg_catalog.strpos(c, '=') operator(pg_catalog.+) 1) "
+        "from pg_catalog.pg_db_role_setting s "
+        "join pg_catalog.pg_database d on d.oid operator(pg_catalog.=) s.setdatabase, "
+        "pg_catalog.unnest(s.setconfig) c "
+        "where d.datname operator(pg_catalog.=) pg_catalog.current_database() "
+        "and s.setrole operator(pg_catalog.=) 0 "
+        "and c operator(pg_catalog.^@) 'outbox.'";
+    spi_connect();
+    spi_execute(kSelect, 0, nullptr, nullptr, SPI_OK_SELECT);
+    for (uint64 i = 0; i < SPI_processed; i++)
+        SetConfigOption(SPI_getvalue(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1),
+                        SPI_getvalue(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 2), PGC_SUSET,
+                        dropped_own ? PGC_S_OVERRIDE : PGC_S_DATABASE);
+    SPI_finish();
+}
+
+bool
+has_dropped_own_settings()
+{
+    return dropped_own;
+}
+
+} // namespace outbox

@@ -1,0 +1,23 @@
+// The settings of the relay's session: those of the server's configuration, and the database's own
+// ones of outbox. Nothing else that ALTER ROLE and ALTER DATABASE have set: it works as the
+// bootstrap superuser, and a database's owner, or who sets something for that role, does not mean
+// the relay.
+#pragma once
+
+namespace outbox
+{
+
+// Remembers what the server's configuration says: before the connection.
+void remember_server_settings();
+
+// Takes back what roles and the database have set beside that; after the connection.
+void drop_other_settings();
+
+// Takes in the settings of outbox that the database has. In a transaction with a snapshot.
+void apply_database_settings();
+
+// Whether a role has settings of outbox, in place of which the process has what it found at its
+// start: it does not hear of their changes.
+bool has_dropped_own_settings();
+
+} // namespace outbox
