@@ -21,10 +21,13 @@ append_part(StringInfo all, const varlena *part)
         appendBinaryStringInfo(all, VARDATA_ANY(part), static_cast<int>(length));
 }
 
-// The same hash in databases of every encoding, and in a client.
+// The same hash in databases of every encoding, and in a client. A database in SQL_ASCII does not
+// know what its bytes mean, and a client's are stored as they come, so they are taken as they are.
 text *
 as_utf8(text *value)
 {
+    if (GetDatabaseEncoding() == PG_SQL_ASCII)
+        return value;
     const int length = static_cast<int>(VARSIZE_ANY_EXHDR(value));
     char *converted = pg_server_to_any(VARDATA_ANY(value), length, PG_UTF8);
     return converted == VARDATA_ANY(value) ? value : cstring_to_text(converted);

@@ -1,6 +1,7 @@
 // The library that every backend loads: a table of contents of what it registers.
 
 #include "bgworker/launcher/launcher.h"
+#include "commit_guard.h"
 #include "settings.h"
 #include "shared_state.h"
 #include "transaction.h"
@@ -16,6 +17,7 @@ extern "C"
 
     void _PG_init(void)
     {
+        outbox::define_commit_guard();
         outbox::define_settings();
         outbox::register_transaction_callbacks();
         outbox::install_utility_hook();

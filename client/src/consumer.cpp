@@ -17,6 +17,8 @@ namespace
 constexpr auto kIdleWait = Milliseconds(3000); // in case an event of librdkafka were missed
 constexpr std::size_t kMaxBatch = 10000;
 constexpr int kMaxAttempts = 1000;
+constexpr std::size_t kMaxName = 255;  // of outbox.mark_processed()
+constexpr std::size_t kMaxTopic = 249; // of Kafka
 constexpr auto kMaxTime = std::chrono::hours(1);
 
 void
@@ -40,6 +42,9 @@ check_topics(const ConsumerOptions &options)
         require_value("a topic", topic);
         if (topic.front() == '^')
             throw UsageError("topics are names, not patterns: " + topic);
+        if (topic.size() + options.dead_letter_suffix.size() > kMaxTopic)
+            throw UsageError("the name of a topic of dead letters has more than 249 characters: " +
+                             topic + options.dead_letter_suffix);
         // It would feed on its own dead letters.
         for (const std::string &other : options.topics)
             if (topic == other + options.dead_letter_suffix)
@@ -67,6 +72,8 @@ const ConsumerOptions &
 checked(const ConsumerOptions &options, const Handler &handler)
 {
     require_value("consumer", options.consumer);
+    if (characters(options.consumer) > kMaxName)
+        throw UsageError("consumer has more than 255 characters");
     require_value("bootstrap_servers", options.bootstrap_servers);
     check_topics(options);
     check_store(options);
@@ -154,7 +161,8 @@ Consumer::Impl::find_offsets(GroupMember &group)
     }
     catch (const DatabaseError &error)
     {
-        if (error.code().compare(0, 2, "42") == 0 || error.code().compare(0, 2, "3F") == 0)
+        const std::string type = error.code().substr(0, 2);
+        if (type == "42" || type == "3F" || type == "22")
             throw;
         database_->drop();
         processor_->pause_after("stored offsets", error.what());
@@ -224,7 +232,6 @@ Consumer::Impl::run()
             self.processor_->join(nullptr);
             if (self.database_)
                 self.database_->drop();
-            self.stop_.clear();
             self.running_.store(false);
         }
     } const at_end{*this};
@@ -248,6 +255,7 @@ Consumer::Impl::run()
     }
     if (database_)
         database_->rollback();
+    processor_->leave();
     try
     {
         group.close(options_.close_timeout);
@@ -258,6 +266,7 @@ Consumer::Impl::run()
     }
     if (failure)
         std::rethrow_exception(failure);
+    stop_.clear(); // it was met
 }
 
 Consumer::Consumer(const ConsumerOptions &options, Handler handler)

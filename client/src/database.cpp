@@ -3,9 +3,10 @@
 #include "outbox/error.h"
 
 #include <array>
-#include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <future>
+#include <thread>
 
 #include <poll.h>
 
@@ -15,111 +16,122 @@ namespace outbox::v0::detail
 namespace
 {
 
-constexpr auto kConnectLimit = std::chrono::seconds(10);
-
 using Clock = std::chrono::steady_clock;
 
-// libpq's message would quote parts of the text, and there may be a password in it.
-void
-check_conninfo(const std::string &conninfo)
+constexpr auto kGrace = std::chrono::seconds(10);
+constexpr auto kCancelLimit = std::chrono::seconds(1);
+
+// "1" comes back as "on" from a boolean setting only, not from a name that nobody has defined. The
+// number is assigned at once, as mark_processed() would do next; on a standby that tells the error.
+constexpr const char *kBegin =
+    "begin;"
+    " select case when not pg_catalog.pg_is_in_recovery()"
+    " then pg_catalog.pg_current_xact_id()::text end, ''::text";
+constexpr const char *kBeginGuarded =
+    "begin; set local outbox.refuse_commit = 1;"
+    " select case when not pg_catalog.pg_is_in_recovery()"
+    " then pg_catalog.pg_current_xact_id()::text end,"
+    " pg_catalog.current_setting('outbox.refuse_commit')";
+constexpr const char *kAllowCommit = "set local outbox.refuse_commit = 0; ";
+
+// DISCARD ALL, without temporary tables and prepared statements, which are costly to make and not in
+// anybody's way.
+constexpr const char *kResetSession =
+    "; reset session authorization; reset role; reset all; close all; unlisten *;"
+    " select pg_catalog.pg_advisory_unlock_all()";
+
+// Whether a statement with this command tag may have begun or ended a transaction. ROLLBACK is also
+// the tag of a rollback to a savepoint.
+bool
+is_boundary(const char *tag)
 {
-    char *message = nullptr;
-    PQconninfoOption *options = PQconninfoParse(conninfo.c_str(), &message);
-    const bool understood = options != nullptr;
-    PQconninfoFree(options);
-    PQfreemem(message);
-    if (!understood || conninfo.find('\0') != std::string::npos)
-        throw UsageError("conninfo is not a connection string of libpq");
+    for (const char *one : {"BEGIN", "START TRANSACTION", "COMMIT", "ROLLBACK"})
+        if (std::strcmp(tag, one) == 0)
+            return true;
+    return std::strncmp(tag, "PREPARE TRANSACTION", 19) == 0;
+}
+
+bool
+failed(const PGresult *result)
+{
+    const ExecStatusType status = PQresultStatus(result);
+    return status == PGRES_FATAL_ERROR || status == PGRES_BAD_RESPONSE;
 }
 
 } // namespace
 
 Database::Database(const std::string &conninfo, const std::string &application,
                    const StopFlag &stop)
-    // The caller's own settings come last and win.
-    : keywords_{"client_encoding",
-                "keepalives_idle",
-                "keepalives_interval",
-                "keepalives_count",
-                "tcp_user_timeout",
-                "fallback_application_name",
-                "dbname"},
-      values_{"UTF8", "10", "5", "3", "30000", application, conninfo}, stop_(stop),
-      connection_(nullptr, &PQfinish)
+    : connector_(conninfo, application), stop_(stop), connection_(nullptr, &PQfinish)
 {
-    check_conninfo(conninfo);
 }
 
-PGconn *
-Database::connection()
+// libpq shows us each result that anybody gets from the connection, so that nothing has to be asked
+// of the server about a handler that leaves its transaction alone.
+int
+Database::on_event(PGEventId event, void *info, void *self)
 {
-    if (!connection_ || PQstatus(connection_.get()) != CONNECTION_OK)
-        connect();
-    return connection_.get();
-}
-
-// Returns when the socket is ready, or after the time; throws when a stop is asked for.
-void
-Database::wait_for_socket(short events, int timeout_ms)
-{
-    std::array<pollfd, 2> fds = {
-        {{PQsocket(connection_.get()), events, 0}, {stop_.fd(), POLLIN, 0}}};
-    if (poll(fds.data(), fds.size(), timeout_ms) < 0 && errno != EINTR)
-        throw DatabaseError("poll: " + std::string(std::strerror(errno)), "58030");
-    if (stop_.raised())
+    auto *database = static_cast<Database *>(self);
+    if (event == PGEVT_CONNRESET)
+        database->boundary_ = true;
+    if (event != PGEVT_RESULTCREATE)
+        return 1;
+    PGresult *result = static_cast<PGEventResultCreate *>(info)->result;
+    if (is_boundary(PQcmdStatus(result)))
+        database->boundary_ = true;
+    if (failed(result))
     {
-        drop();
-        throw Stopped();
+        const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+        database->last_error_ = sqlstate == nullptr ? "" : sqlstate;
     }
+    return 1;
 }
 
 void
 Database::connect()
 {
-    std::vector<const char *> keywords;
-    std::vector<const char *> values;
-    for (std::size_t i = 0; i < keywords_.size(); ++i)
-    {
-        keywords.push_back(keywords_[i].c_str());
-        values.push_back(values_[i].c_str());
-    }
-    keywords.push_back(nullptr);
-    values.push_back(nullptr);
-
-    connection_.reset(PQconnectStartParams(keywords.data(), values.data(), 1));
-    if (!connection_)
+    drop();
+    connection_ = connector_.connect(stop_);
+    knows_guard_ = true;
+    guarded_ = lent_ = boundary_ = false;
+    last_error_.clear();
+    if (PQregisterEventProc(connection_.get(), &on_event, "outbox", this) == 0)
         throw std::bad_alloc();
-    PostgresPollingStatusType next = PGRES_POLLING_WRITING;
-    const auto deadline = Clock::now() + kConnectLimit;
-    while (PQstatus(connection_.get()) != CONNECTION_BAD && next != PGRES_POLLING_OK &&
-           next != PGRES_POLLING_FAILED)
-    {
-        const auto left =
-            std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
-        if (left <= 0)
-        {
-            drop();
-            throw DatabaseError("no connection to PostgreSQL within 10 s", "08001");
-        }
-        wait_for_socket(next == PGRES_POLLING_READING ? POLLIN : POLLOUT, static_cast<int>(left));
-        next = PQconnectPoll(connection_.get());
-    }
-    if (PQstatus(connection_.get()) != CONNECTION_OK)
-    {
-        const std::string message = connection_message(connection_.get());
-        drop();
-        throw DatabaseError(message, "08001");
-    }
+}
+
+PGconn *
+Database::connection()
+{
+    if (lost())
+        connect();
+    return connection_.get();
+}
+
+PGconn *
+Database::lend()
+{
+    lent_ = true;
+    return connection_.get();
 }
 
 // The next result of the statement that was sent; an empty one after the last.
 Result
-Database::next_result()
+Database::next_result(AtStop at_stop)
 {
     PGconn *connection = connection_.get();
+    Clock::time_point deadline = Clock::time_point::max();
     while (PQisBusy(connection) != 0)
     {
-        wait_for_socket(POLLIN, -1);
+        const bool waits_on = at_stop == AtStop::finish && stop_.raised();
+        if (waits_on && deadline == Clock::time_point::max())
+            deadline = Clock::now() + kGrace;
+        wait_for_socket(PQsocket(connection), POLLIN, waits_on ? 100 : -1,
+                        waits_on ? nullptr : &stop_);
+        if (stop_.raised() && (at_stop == AtStop::give_up || Clock::now() >= deadline))
+        {
+            drop();
+            throw Stopped();
+        }
         if (PQconsumeInput(connection) == 0)
             throw DatabaseError(connection_message(connection), "08006");
     }
@@ -127,34 +139,124 @@ Database::next_result()
 }
 
 Result
-Database::exec(const char *sql, const std::vector<Param> &params)
+Database::exec(const char *sql, const std::vector<Param> &params, AtStop at_stop)
 {
     PGconn *connection = connection_.get();
     require_usable(connection);
-    const ParamArrays arrays(params);
-    // The socket stays in blocking mode, so this returns when all is sent.
-    if (PQsendQueryParams(connection, sql, arrays.count, nullptr, arrays.values.data(),
-                          arrays.lengths.data(), arrays.formats.data(), 0) == 0)
+    // The socket is in blocking mode, so this returns when all is sent.
+    int sent = 0;
+    if (params.empty())
+        sent = PQsendQuery(connection, sql); // takes several statements
+    else
+    {
+        const ParamArrays arrays(params);
+        sent = PQsendQueryParams(connection, sql, arrays.count, nullptr, arrays.values.data(),
+                                 arrays.lengths.data(), arrays.formats.data(), 0);
+    }
+    if (sent == 0)
         throw DatabaseError(connection_message(connection), lost() ? "08006" : "58000");
     Result last;
-    for (Result result = next_result(); result.get() != nullptr; result = next_result())
+    for (Result result = next_result(at_stop); result.get() != nullptr;
+         result = next_result(at_stop))
         last = std::move(result);
     return checked(connection, std::move(last));
 }
 
 void
+Database::start_transaction(bool with_guard)
+{
+    const Result result = exec(with_guard ? kBeginGuarded : kBegin);
+    transaction_ = result.text(0, 0);
+    guarded_ = result.text(0, 1) == "on";
+    boundary_ = false;
+    last_error_.clear();
+}
+
+void
 Database::begin()
 {
-    (void) exec("begin");
+    try
+    {
+        start_transaction(knows_guard_);
+        return;
+    }
+    catch (const DatabaseError &error)
+    {
+        // An older library has reserved the names of settings.
+        const std::string code = error.code();
+        if (!knows_guard_ || lost() || (code != "42602" && code != "42704"))
+            throw;
+        knows_guard_ = false;
+    }
+    rollback();
+    (void) connection();
+    start_transaction(false);
+}
+
+bool
+Database::was_committed(const std::string &transaction)
+{
+    const Result result =
+        exec("select coalesce(pg_catalog.pg_xact_status($1::xid8) operator(pg_catalog.=) "
+             "'committed', false) or exists (select from pg_catalog.pg_prepared_xacts p where "
+             "p.transaction operator(pg_catalog.=) $1::xid8::xid)",
+             {transaction});
+    return result.text(0, 0) == "t";
+}
+
+void
+Database::take_back() noexcept
+{
+    (void) PQsetnonblocking(connection_.get(), 0); // what is left to send shows as a running statement
+}
+
+bool
+Database::still_open()
+{
+    if (state() != PQTRANS_INTRANS)
+        return false;
+    return !boundary_ ||
+           exec("select pg_catalog.pg_current_xact_id_if_assigned()::text", {}, AtStop::finish)
+                   .text(0, 0) == transaction_;
 }
 
 void
 Database::commit()
 {
-    const Result result = detail::exec(connection_.get(), "commit");
-    // The command's name tells: of a transaction that has failed, COMMIT is a ROLLBACK.
-    if (std::strcmp(PQcmdStatus(result.get()), "COMMIT") != 0)
+    std::string sql = knows_guard_ ? kAllowCommit : "";
+    sql += "commit";
+    if (lent_)
+        sql += kResetSession;
+    PGconn *connection = connection_.get();
+    require_usable(connection);
+    if (PQsendQuery(connection, sql.c_str()) == 0)
+        throw DatabaseError(connection_message(connection), lost() ? "08006" : "58000");
+    bool committed = false;
+    bool rolled_back = false;
+    bool reset = true;
+    Result error;
+    while (PGresult *result = PQgetResult(connection))
+    {
+        Result owner(result);
+        committed = committed || std::strcmp(PQcmdStatus(result), "COMMIT") == 0;
+        // The command's name tells: of a transaction that has failed, COMMIT is a ROLLBACK.
+        rolled_back = rolled_back || std::strcmp(PQcmdStatus(result), "ROLLBACK") == 0;
+        if (failed(result) && !committed && error.get() == nullptr)
+            error = std::move(owner);
+        else if (failed(result))
+            reset = false;
+    }
+    if (rolled_back)
         throw DatabaseError("the transaction was rolled back instead of committed", "25P02");
+    if (error.get() != nullptr)
+        (void) checked(connection, std::move(error));
+    if (!committed)
+        throw DatabaseError(connection_message(connection), "08006");
+    if (!reset || lost())
+        drop();
+    while (PGnotify *notice = lost() ? nullptr : PQnotifies(connection_.get()))
+        PQfreemem(notice);
+    lent_ = false;
 }
 
 void
@@ -163,27 +265,66 @@ Database::rollback() noexcept
     if (!connection_)
         return;
     if (PQstatus(connection_.get()) == CONNECTION_OK &&
-        PQpipelineStatus(connection_.get()) == PQ_PIPELINE_OFF)
+        PQpipelineStatus(connection_.get()) == PQ_PIPELINE_OFF && state() != PQTRANS_ACTIVE)
     {
-        switch (PQtransactionStatus(connection_.get()))
+        std::string sql;
+        try
         {
-        case PQTRANS_IDLE:
-            return;
-        case PQTRANS_INTRANS:
-        case PQTRANS_INERROR:
-        {
-            PGresult *result = PQexec(connection_.get(), "rollback");
-            const bool done = PQresultStatus(result) == PGRES_COMMAND_OK;
-            PQclear(result);
-            if (done)
-                return;
-            break;
+            sql = state() == PQTRANS_IDLE ? "" : "rollback";
+            if (lent_)
+                sql += kResetSession;
         }
-        default: // a statement is still running
-            break;
+        catch (const std::exception &) // no memory
+        {
+            drop();
+            return;
+        }
+        if (sql.empty())
+            return;
+        (void) PQsetnonblocking(connection_.get(), 0);
+        PGresult *result = PQexec(connection_.get(), sql.c_str());
+        const bool done = PQresultStatus(result) == PGRES_COMMAND_OK ||
+                          PQresultStatus(result) == PGRES_TUPLES_OK;
+        PQclear(result);
+        if (done && state() == PQTRANS_IDLE)
+        {
+            lent_ = false;
+            return;
         }
     }
     drop();
+}
+
+// A backend that waits for a lock would notice the closed connection only later. libpq's function
+// waits for as long as the server lets it, so it has a thread and a second; without success the
+// backend ends by itself, later.
+void
+Database::cancel() noexcept
+{
+    PGcancel *request = PQgetCancel(connection_.get());
+    if (request == nullptr)
+        return;
+    try
+    {
+        auto done = std::make_shared<std::promise<void>>();
+        std::future<void> answer = done->get_future();
+        std::thread thread(
+            [request, done]
+            {
+                std::array<char, 256> message = {};
+                (void) PQcancel(request, message.data(), static_cast<int>(message.size()));
+                PQfreeCancel(request);
+                done->set_value();
+            });
+        if (answer.wait_for(kCancelLimit) == std::future_status::ready)
+            thread.join();
+        else
+            thread.detach();
+    }
+    catch (const std::exception &) // no memory, no thread
+    {
+        PQfreeCancel(request);
+    }
 }
 
 void
@@ -193,16 +334,7 @@ Database::drop() noexcept
         return;
     if (PQstatus(connection_.get()) == CONNECTION_OK &&
         PQtransactionStatus(connection_.get()) == PQTRANS_ACTIVE)
-    {
-        // A backend that waits for a lock would notice the closed connection only later.
-        if (PGcancel *cancel = PQgetCancel(connection_.get()))
-        {
-            std::array<char, 256> message = {};
-            // Without success the backend ends by itself, later.
-            (void) PQcancel(cancel, message.data(), static_cast<int>(message.size()));
-            PQfreeCancel(cancel);
-        }
-    }
+        cancel();
     connection_.reset();
 }
 

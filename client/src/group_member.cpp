@@ -21,27 +21,28 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kMaxServed = 1000; // events of one serve()
 
-int
-make_event_fd()
+} // namespace
+
+EventFd::EventFd() : fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))
 {
-    const int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (fd < 0)
+    if (fd_ < 0)
         throw std::system_error(errno, std::generic_category(), "eventfd");
-    return fd;
+}
+
+EventFd::~EventFd()
+{
+    (void) ::close(fd_);
 }
 
 void
-drain(int fd)
+EventFd::drain() const noexcept
 {
     std::uint64_t count = 0;
-    (void) !read(fd, &count, sizeof count); // nothing there is as good
+    (void) !read(fd_, &count, sizeof count); // nothing there is as good
 }
 
-} // namespace
-
 GroupMember::GroupMember(KafkaConfig config, Options options, const Log &log)
-    : options_(std::move(options)), log_(log), group_fd_(make_event_fd()),
-      records_fd_(make_event_fd()), client_(nullptr, &rd_kafka_destroy),
+    : options_(std::move(options)), log_(log), client_(nullptr, &rd_kafka_destroy),
       group_queue_(nullptr, &rd_kafka_queue_destroy), records_(nullptr, &rd_kafka_queue_destroy),
       commits_(nullptr, &rd_kafka_queue_destroy),
       pending_(nullptr, &rd_kafka_topic_partition_list_destroy)
@@ -66,8 +67,8 @@ GroupMember::GroupMember(KafkaConfig config, Options options, const Log &log)
     records_.reset(rd_kafka_queue_new(client_.get()));
     commits_.reset(rd_kafka_queue_new(client_.get()));
     const std::uint64_t one = 1;
-    rd_kafka_queue_io_event_enable(group_queue_.get(), group_fd_, &one, sizeof one);
-    rd_kafka_queue_io_event_enable(records_.get(), records_fd_, &one, sizeof one);
+    rd_kafka_queue_io_event_enable(group_queue_.get(), group_fd_.get(), &one, sizeof one);
+    rd_kafka_queue_io_event_enable(records_.get(), records_fd_.get(), &one, sizeof one);
 
     const List topics(rd_kafka_topic_partition_list_new(static_cast<int>(options_.topics.size())),
                       &rd_kafka_topic_partition_list_destroy);
@@ -96,8 +97,6 @@ GroupMember::~GroupMember()
         // close() was not called, or has given up: leave it to the group to notice.
         rd_kafka_destroy_flags(client_.release(), RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
     client_.reset();
-    (void) ::close(group_fd_);
-    (void) ::close(records_fd_);
 }
 
 void
@@ -240,14 +239,18 @@ GroupMember::wait(bool records, Milliseconds limit, const StopFlag &stop)
     if (dirty)
         limit = std::min(limit, options_.commit_interval);
     std::array<pollfd, 3> fds = {
-        {{group_fd_, POLLIN, 0}, {stop.fd(), POLLIN, 0}, {records ? records_fd_ : -1, POLLIN, 0}}};
+        {{group_fd_.get(), POLLIN, 0},
+                                  {stop.fd(), POLLIN, 0},
+                                  {records ? records_fd_.get() : -1, POLLIN, 0}}};
     if (poll(fds.data(), fds.size(), static_cast<int>(std::max<std::int64_t>(limit.count(), 0))) <
             0 &&
         errno != EINTR)
         throw std::system_error(errno, std::generic_category(), "poll");
-    drain(group_fd_);
+    if (fds[1].revents != 0)
+        stop.settle();
+    group_fd_.drain();
     if (records)
-        drain(records_fd_);
+        records_fd_.drain();
 }
 
 void

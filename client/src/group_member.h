@@ -42,6 +42,22 @@ struct Held
     TopicPartition place() const { return {record.topic, record.partition}; }
 };
 
+// A descriptor that librdkafka writes to when there is something to do.
+class EventFd
+{
+public:
+    EventFd();
+    ~EventFd();
+    EventFd(const EventFd &) = delete;
+    EventFd &operator=(const EventFd &) = delete;
+
+    int get() const noexcept { return fd_; }
+    void drain() const noexcept;
+
+private:
+    int fd_;
+};
+
 using Offsets = std::map<TopicPartition, std::int64_t>;
 
 // All of it happens in the caller's thread: rebalances only within serve() and close(). Records
@@ -121,8 +137,8 @@ private:
 
     const Options options_;
     const Log &log_;
-    int group_fd_;
-    int records_fd_;
+    const EventFd group_fd_;
+    const EventFd records_fd_;
     std::unique_ptr<rd_kafka_t, decltype(&rd_kafka_destroy)> client_;
     Queue group_queue_;
     Queue records_;

@@ -99,6 +99,11 @@ GroupMember::assign(const Offsets &offsets)
             throw_kafka_error("cannot ask for committed offsets", result);
     }
     for (int i = 0; i < unknown->cnt; ++i)
+        if (unknown->elems[i].err != RD_KAFKA_RESP_ERR_NO_ERROR)
+            throw_kafka_error("cannot ask for committed offsets of " +
+                                  std::string(unknown->elems[i].topic),
+                              unknown->elems[i].err);
+    for (int i = 0; i < unknown->cnt; ++i)
     {
         const rd_kafka_topic_partition_t &part = unknown->elems[i];
         rd_kafka_topic_partition_list_find(pending_.get(), part.topic, part.partition)->offset =

@@ -33,6 +33,9 @@ Processor::reset_first()
     stage_ = Stage::effect;
     attempts_ = 0;
     pauses_ = 0;
+    attempted_.clear();
+    if (singles_ == 0)
+        attempted_batch_.clear();
     due_ = Clock::now();
 }
 
@@ -54,6 +57,8 @@ Processor::drop_what_was_given_up()
             reset_first();
     }
     singles_ = std::min(singles_, in_hand_.size());
+    if (singles_ == 0)
+        attempted_batch_.clear();
     if (in_hand_.size() < before)
         log_.info("left " + std::to_string(before - in_hand_.size()) +
                   " records to the partitions' next owner");
@@ -81,21 +86,52 @@ Processor::connection()
     return database_->connection();
 }
 
-// Missing objects, missing rights: only a person can help, and it is not the record's fault.
+// Missing objects, missing rights, a consumer's name that the database does not take: only a person
+// can help, and it is not the record's fault.
 void
 Processor::end_if_misconfigured(const DatabaseError &error) const
 {
     const std::string type = error.code().substr(0, 2);
-    if (!in_handler_ && (type == "42" || type == "3F"))
+    if (!in_handler_ && (type == "42" || type == "3F" || type == "22"))
         throw DatabaseError("the database is not set up for this consumer: " +
                                 std::string(error.what()),
                             error.code(), error.hint());
 }
 
+std::string
+Processor::first() const
+{
+    return in_hand_.empty() ? "" : ": " + describe(in_hand_.front().record);
+}
+
+void
+Processor::database_failed(const DatabaseError &error)
+{
+    const std::string why = std::string(error.what()) + " (" + error.code() + ")";
+    const bool lost = error.connection_lost() || (database_ != nullptr && database_->lost());
+    if (database_ != nullptr)
+        database_->rollback();
+    end_if_misconfigured(error);
+    // The server ends a transaction that its client leaves idle, or open, for too long: who is slow
+    // is the handler.
+    const bool slow = error.code() == "25P03" || error.code() == "25P04";
+    if (in_handler_ && (slow || (!lost && !error.transient())))
+    {
+        failed(why);
+        return;
+    }
+    // Of a server that has become read-only, the next connection may find the other one.
+    if (database_ != nullptr && (lost || error.code() == "25006"))
+        database_->drop();
+    pause_after("will be tried again" + first(), why);
+}
+
+// What is thrown outside of the handler is nobody's fault in the group of records: the way is tried
+// again, unless it is a mistake that somebody has to mend.
 void
 Processor::step()
 {
-    const bool batch = singles_ == 0 && in_hand_.size() > 1;
+    const bool batch = singles_ == 0 && in_hand_.size() > 1 && !unconfirmed_;
     try
     {
         if (batch)
@@ -104,47 +140,62 @@ Processor::step()
             step_first();
         return;
     }
-    catch (const KafkaError &error) // a dead letter, or the group
+    catch (const Stopped &)
     {
-        if (!in_handler_)
-            throw;
-        failed(error.what());
+        throw;
+    }
+    catch (const HandlerCommitted &error)
+    {
+        database_->drop();
+        write_dead_letter(error.what(), attempts_);
     }
     catch (const DatabaseError &error)
     {
-        if (database_ != nullptr)
-            database_->rollback();
-        end_if_misconfigured(error);
-        const bool lost = error.connection_lost() || (database_ != nullptr && database_->lost());
-        if (lost || error.transient() || !in_handler_)
-        {
-            // Of a server that has become read-only, the next connection may find the other one.
-            if (database_ != nullptr && (lost || error.code() == "25006"))
-                database_->drop();
-            pause_after("will be tried again: " + describe(in_hand_.front().record),
-                        std::string(error.what()) + " (" + error.code() + ")");
-        }
-        else
-            failed(error.what());
+        database_failed(error);
     }
-    catch (const StoreError &error)
+    catch (const Error &error)
+    {
+        const std::string why = std::string(error.what()) + " (" + error.code() + ")";
+        const bool final = dynamic_cast<const KafkaError *>(&error) != nullptr ||
+                           dynamic_cast<const UsageError *>(&error) != nullptr;
+        if (in_handler_)
+            failed(why);
+        else if (final) // a dead letter, the group, an argument
+            throw;
+        else
+            store_failed(why);
+    }
+    catch (const std::exception &error)
     {
         if (in_handler_)
             failed(error.what());
         else
-            pause_after("the dedup store", std::string(error.what()) + " (" + error.code() + ")");
+            store_failed(error.what());
     }
-    catch (const std::exception &error)
+    catch (...)
     {
-        failed(error.what());
+        store_failed("something was thrown that is no std::exception");
     }
     in_handler_ = false;
+}
+
+void
+Processor::store_failed(const std::string &why)
+{
+    if (database_ != nullptr)
+        database_->rollback();
+    pause_after("the dedup store" + first(), why);
 }
 
 void
 Processor::step_first()
 {
     in_handler_ = false;
+    if (unconfirmed_)
+    {
+        confirm();
+        return;
+    }
     switch (stage_)
     {
     case Stage::effect:
@@ -158,9 +209,6 @@ Processor::step_first()
             make_effect(held);
         break;
     }
-    case Stage::confirm:
-        confirm();
-        break;
     case Stage::offset:
         store_offset_alone();
         break;
@@ -188,6 +236,8 @@ Processor::failed(const std::string &why)
         log_.warning("a batch of " + std::to_string(in_hand_.size()) +
                      " is done again one by one: " + why);
         singles_ = in_hand_.size();
+        attempted_batch_ = std::move(attempted_);
+        attempted_.clear();
         return;
     }
     ++attempts_;

@@ -22,15 +22,24 @@ namespace outbox::v0::detail
 // Topic, partition, offset and event of a record, for log lines.
 std::string describe(const Record &record);
 
+// A handler has committed, or prepared, the transaction that it was given. The event is marked as
+// processed, and nobody can say whether its effect was made.
+class HandlerCommitted : public Error
+{
+public:
+    HandlerCommitted();
+};
+
 // Takes records in the order of their partitions, and for the first of them goes through
 //
-//     effect ──────────────► (confirm) ──► done
+//     effect ──────────────► done ──► (confirm)
 //       │ max_attempts failures
 //       └─► dead letter ──► (offset) ──► done
 //
 // A step that fails is done again after a pause; those that were done before are not. Only
 // transactional stores have nothing to confirm, and only offsets in PostgreSQL are stored after a
-// dead letter. Records of partitions that were given up are dropped, at whatever step they are.
+// dead letter. Records of partitions that were given up are dropped, at whatever step they are; an
+// effect that was made is confirmed nevertheless, before anything else is done.
 class Processor
 {
 public:
@@ -43,9 +52,8 @@ public:
     // The group that records come from from now on, of a new run().
     void join(GroupMember *group);
 
-    bool idle() const { return in_hand_.empty(); }
-    // How many more records may be taken in hand.
-    bool wants_records() const { return in_hand_.empty(); }
+    // Whether there is nothing to do, so that records may be taken in hand.
+    bool idle() const { return in_hand_.empty() && !unconfirmed_; }
     void take(Held held) { in_hand_.push_back(std::move(held)); }
     // When the next attempt is due.
     Clock::time_point due() const { return due_; }
@@ -56,6 +64,9 @@ public:
     // run(): DeadLetterError, DatabaseError of a database that is not set up, Stopped.
     void step();
 
+    // When run() ends: tells the store of an effect that it does not know of yet, if it can be told.
+    void leave();
+
     // Where the partitions go on, by the database. Throws DatabaseError.
     Offsets stored_offsets();
     // After a failure that is not the record's: says so and pauses.
@@ -65,8 +76,14 @@ private:
     enum class Stage
     {
         effect,
-        confirm,
         offset
+    };
+
+    // An effect that was made, and that the dedup store does not know of yet.
+    struct Made
+    {
+        std::string event_id;
+        std::string description;
     };
 
     PGconn *connection();
@@ -76,6 +93,10 @@ private:
     void make_external_effect(const Held &held);
     void commit();
     void call_handler(const Held &held);
+    void check_what_the_handler_left(bool thrown);
+    void refuse_handlers_commit(const std::string &transaction);
+    void database_failed(const DatabaseError &error);
+    void store_failed(const std::string &why);
     bool store_offset(const TopicPartition &place, std::int64_t next_offset);
     void confirm();
     void store_offset_alone();
@@ -85,6 +106,8 @@ private:
     void reset_first();
     void pause(int failures);
     bool claim_batch_and_handle();
+    bool one_by_one();
+    std::string first() const;
     void end_if_misconfigured(const DatabaseError &error) const;
 
     const ConsumerOptions &options_;
@@ -102,6 +125,11 @@ private:
     int pauses_ = 0;              // in a row that were nobody's fault
     std::size_t singles_ = 0;     // records to be done one by one after a batch failed
     bool in_handler_ = false;
+    std::optional<Made> unconfirmed_;
+    // The transaction that the first record's handler had in its last attempt, and the one of the
+    // batch that is done again one by one. If they were committed, then not by us.
+    std::string attempted_;
+    std::string attempted_batch_;
     Clock::time_point due_ = Clock::now();
     std::mt19937_64 random_;
 };

@@ -6,13 +6,36 @@
 namespace outbox::v0::detail
 {
 
+HandlerCommitted::HandlerCommitted()
+    : Error("the handler committed or prepared its transaction itself, so that the event is marked as "
+            "processed while its effect may have been made in part: only the consumer may commit",
+            "2D000")
+{
+}
+
+// Throws if that transaction, of an attempt that failed, was committed: what it marked as processed
+// must not count as done.
+void
+Processor::refuse_handlers_commit(const std::string &transaction)
+{
+    if (!transaction.empty() && database_->was_committed(transaction))
+        throw HandlerCommitted();
+}
+
 void
 Processor::make_effect(const Held &held)
 {
-    PGconn *const transaction = connection();
+    (void) connection();
+    refuse_handlers_commit(attempted_); // a prepared one would make the claim wait for ever
     database_->begin();
-    if (store_.claim(transaction, options_.consumer, held.record.event_id) == Claim::first)
+    if (store_.claim(database_->connection(), options_.consumer, held.record.event_id) ==
+        Claim::first)
         call_handler(held);
+    else
+    {
+        refuse_handlers_commit(attempted_);
+        refuse_handlers_commit(attempted_batch_);
+    }
     if (store_offset(held.place(), held.record.offset + 1))
         commit();
     else
@@ -23,6 +46,7 @@ Processor::make_effect(const Held &held)
 void
 Processor::commit()
 {
+    attempted_.clear();
     in_handler_ = true; // what a commit finds wrong, such as a deferred constraint, the handler did
     database_->commit();
     in_handler_ = false;
@@ -32,33 +56,63 @@ void
 Processor::call_handler(const Held &held)
 {
     in_handler_ = true;
+    PGconn *connection = nullptr;
+    if (database_ != nullptr)
+    {
+        attempted_ = database_->transaction();
+        connection = database_->lend();
+    }
+    std::exception_ptr thrown;
     try
     {
-        handler_(database_ == nullptr ? nullptr : database_->connection(), held.record);
+        handler_(connection, held.record);
+    }
+    catch (...)
+    {
+        thrown = std::current_exception();
+    }
+    if (database_ != nullptr)
+        check_what_the_handler_left(thrown != nullptr);
+    try
+    {
+        if (thrown)
+            std::rethrow_exception(thrown);
     }
     catch (const std::exception &)
     {
-        if (database_ != nullptr && database_->lost())
-            throw DatabaseError("the connection was lost in the handler", "08006");
         throw;
     }
     catch (...)
     {
         throw std::runtime_error("the handler threw something that is no std::exception");
     }
-    if (database_ != nullptr)
-    {
-        if (database_->lost())
-            throw DatabaseError("the connection was lost in the handler", "08006");
-        if (PQpipelineStatus(database_->connection()) != PQ_PIPELINE_OFF ||
-            database_->state() == PQTRANS_ACTIVE)
-            throw std::runtime_error("the handler left a statement running");
-        if (database_->state() == PQTRANS_INERROR)
-            throw std::runtime_error("the handler let an error of SQL in its transaction pass");
-        if (database_->state() != PQTRANS_INTRANS)
-            throw std::runtime_error("the handler ended the transaction");
-    }
     in_handler_ = false;
+}
+
+// Whether the transaction that holds the mark is still there, and in order. What the handler has
+// thrown says more than what it has left, except that the connection is lost.
+void
+Processor::check_what_the_handler_left(bool thrown)
+{
+    if (database_->lost())
+    {
+        const std::string last = database_->last_error();
+        throw DatabaseError("the connection was lost in the handler",
+                            last == "25P03" || last == "25P04" ? last : "08006");
+    }
+    if (thrown)
+        return;
+    database_->take_back();
+    if (PQpipelineStatus(database_->connection()) != PQ_PIPELINE_OFF ||
+        database_->state() == PQTRANS_ACTIVE)
+        throw Error("the handler left a statement running", "55000");
+    if (database_->state() == PQTRANS_INERROR)
+        throw Error("the handler let an error of SQL in its transaction pass", "25P02");
+    if (!database_->still_open())
+        throw Error(database_->last_error() == "2D000"
+                        ? "the handler ended the transaction by trying to commit it"
+                        : "the handler ended the transaction",
+                    "2D000");
 }
 
 // False if somebody else has come this far, and so has processed the record, or written it to the
@@ -71,7 +125,8 @@ Processor::store_offset(const TopicPartition &place, std::int64_t next_offset)
     const Result result =
         database_->exec("select outbox.record_offset($1, $2, $3, $4)",
                         {options_.consumer, place.topic, std::to_string(place.partition),
-                         std::to_string(next_offset)});
+                         std::to_string(next_offset)},
+                        Database::AtStop::finish);
     return result.text(0, 0) == "t";
 }
 
@@ -114,29 +169,45 @@ Processor::make_external_effect(const Held &held)
         {
             store_.release(options_.consumer, id);
         }
-        catch (const StoreError &error)
+        catch (const std::exception &error)
         {
-            // The record is tried again when the claim has expired.
+            // The record is tried again at once, or by others when the claim has expired.
             log_.warning("the dedup store: " + std::string(error.what()));
         }
         throw;
     }
-    stage_ = Stage::confirm;
-    pauses_ = 0;
-    // Whatever becomes of the confirmation, the effect is made.
-    group_->done(held);
+    // Whatever becomes of the confirmation, and of the partition, the effect is made.
+    unconfirmed_ = Made{id, describe(held.record)};
+    finish_first();
     confirm();
 }
 
 void
 Processor::confirm()
 {
-    const Held &held = in_hand_.front();
-    if (!store_.confirm(options_.consumer, held.record.event_id))
+    if (!store_.confirm(options_.consumer, unconfirmed_->event_id))
         log_.warning("the claim expired before the handler had ended, so the effect may have been "
                      "made twice: " +
-                     describe(held.record));
-    finish_first();
+                     unconfirmed_->description);
+    unconfirmed_.reset();
+    pauses_ = 0;
+}
+
+void
+Processor::leave()
+{
+    if (!unconfirmed_)
+        return;
+    try
+    {
+        confirm();
+    }
+    catch (const std::exception &error)
+    {
+        log_.error("the effect is made, but the dedup store could not be told, so another process "
+                   "may make it again: " +
+                   unconfirmed_->description + ": " + error.what());
+    }
 }
 
 void
@@ -159,16 +230,16 @@ Processor::claim_batch_and_handle()
     for (const Held &held : in_hand_)
     {
         if (held.record.event_id.empty())
-        {
-            singles_ = in_hand_.size();
-            return false;
-        }
+            return one_by_one();
         ids.push_back(held.record.event_id);
     }
-    PGconn *const transaction = connection();
+    (void) connection();
     database_->begin();
+    // A handler that commits would mark the records that come after its own.
+    if (!database_->guarded())
+        return one_by_one();
     std::unordered_set<std::string> first;
-    for (std::string &id : store_.claim_many(transaction, options_.consumer, ids))
+    for (std::string &id : store_.claim_many(database_->connection(), options_.consumer, ids))
         first.insert(std::move(id));
     Offsets last;
     for (const Held &held : in_hand_)
@@ -179,13 +250,17 @@ Processor::claim_batch_and_handle()
     }
     for (const auto &[place, offset] : last)
         if (!store_offset(place, offset))
-        {
-            database_->rollback();
-            singles_ = in_hand_.size();
-            return false;
-        }
+            return one_by_one();
     commit();
     return true;
+}
+
+bool
+Processor::one_by_one()
+{
+    database_->rollback();
+    singles_ = in_hand_.size();
+    return false;
 }
 
 Offsets

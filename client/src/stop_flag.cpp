@@ -22,22 +22,38 @@ StopFlag::~StopFlag()
 }
 
 void
+StopFlag::wake() const noexcept
+{
+    const std::uint64_t one = 1;
+    // Fails only if the counter is full, and then it is readable anyhow.
+    (void) !write(fd_, &one, sizeof one);
+}
+
+void
 StopFlag::raise() noexcept
 {
     const int saved = errno; // of what the signal interrupted
     raised_.store(true);
-    const std::uint64_t one = 1;
-    // Fails only if the counter is full, and then it is readable anyhow.
-    (void) !write(fd_, &one, sizeof one);
+    wake();
     errno = saved;
 }
 
 void
 StopFlag::clear() noexcept
 {
+    raised_.store(false);
+    settle();
+}
+
+void
+StopFlag::settle() const noexcept
+{
+    if (raised_.load())
+        return;
     std::uint64_t count = 0;
     (void) !read(fd_, &count, sizeof count); // nothing there is as good
-    raised_.store(false);
+    if (raised_.load())
+        wake();
 }
 
 } // namespace outbox::v0::detail

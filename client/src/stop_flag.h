@@ -13,6 +13,9 @@ struct Stopped
 {
 };
 
+// The flag is what counts; the descriptor only wakes. raise() sets the flag first and writes then, and
+// whoever empties the descriptor looks at the flag afterwards, so that a raised flag is always
+// followed by a readable descriptor.
 class StopFlag
 {
 public:
@@ -23,12 +26,17 @@ public:
 
     // May be called from a signal handler.
     void raise() noexcept;
+    // Takes a request back that was met. One that comes meanwhile stays.
     void clear() noexcept;
     bool raised() const noexcept { return raised_.load(); }
-    // Readable once raised.
+    // Readable once raised; for a moment also after clear(), see settle().
     int fd() const noexcept { return fd_; }
+    // For whoever finds fd() readable: makes it unreadable unless raised.
+    void settle() const noexcept;
 
 private:
+    void wake() const noexcept;
+
     static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler may not wait");
     std::atomic<bool> raised_{false};
     int fd_;

@@ -2,6 +2,8 @@
 
 #include "outbox/error.h"
 
+#include <algorithm>
+
 namespace outbox::v0::detail
 {
 
@@ -126,6 +128,14 @@ require_value(const char *name, std::string_view text)
     if (text.empty())
         throw UsageError(std::string(name) + " is empty");
     require_text(name, text);
+}
+
+std::size_t
+characters(std::string_view text)
+{
+    return static_cast<std::size_t>(
+        std::count_if(text.begin(), text.end(), [](char c)
+                      { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
 std::string

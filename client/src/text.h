@@ -38,6 +38,9 @@ void require_text(const char *name, std::string_view text);
 // The same for one that must not be empty.
 void require_value(const char *name, std::string_view text);
 
+// How many characters a text in UTF-8 has.
+std::size_t characters(std::string_view text);
+
 // At most `max_bytes` of a text, not ending within a UTF-8 character.
 std::string clip(std::string_view text, std::size_t max_bytes);
 

@@ -1,0 +1,334 @@
+#include "connect.h"
+
+#include "outbox/error.h"
+#include "sql.h"
+#include "text.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <map>
+#include <random>
+
+#include <netdb.h>
+#include <poll.h>
+
+namespace outbox::v0::detail
+{
+
+namespace
+{
+
+using Clock = std::chrono::steady_clock;
+using Settings = std::map<std::string, std::string>;
+
+constexpr int kDefaultTimeoutMs = 10000;
+constexpr int kLeastTimeoutMs = 2000; // of libpq, too
+constexpr int kMostTimeoutS = 3600;
+constexpr auto kRound = std::chrono::seconds(60);
+constexpr std::size_t kMaxMessage = 2000;
+constexpr std::size_t kPass = 1000000; // no list of hosts is that long
+
+// libpq's message would quote parts of the text, and there may be a password in it.
+void
+check_conninfo(const std::string &conninfo)
+{
+    char *message = nullptr;
+    PQconninfoOption *options = PQconninfoParse(conninfo.c_str(), &message);
+    const bool understood = options != nullptr;
+    PQconninfoFree(options);
+    PQfreemem(message);
+    if (!understood || conninfo.find('\0') != std::string::npos)
+        throw UsageError("conninfo is not a connection string of libpq");
+}
+
+std::vector<std::string>
+split(const std::string &list)
+{
+    std::vector<std::string> parts(1);
+    for (const char c : list)
+        if (c == ',')
+            parts.emplace_back();
+        else
+            parts.back() += c;
+    return parts;
+}
+
+[[noreturn]] void
+refuse(const std::string &why)
+{
+    throw DatabaseError(why, "08001");
+}
+
+int
+to_timeout_ms(const std::string &text)
+{
+    if (text.empty())
+        return kDefaultTimeoutMs;
+    std::size_t end = 0;
+    long seconds = 0;
+    try
+    {
+        seconds = std::stol(text, &end);
+    }
+    catch (const std::exception &)
+    {
+        end = 0;
+    }
+    if (end != text.size())
+        refuse("connect_timeout is not a number of seconds");
+    if (seconds <= 0) // for ever, says libpq; but nothing here hangs for ever
+        return kDefaultTimeoutMs;
+    return std::max(kLeastTimeoutMs,
+                    static_cast<int>(std::min<long>(seconds, kMostTimeoutS)) * 1000);
+}
+
+// The numeric addresses of a host; those of one that cannot be resolved are none.
+std::vector<std::string>
+resolve(const std::string &host, std::string &errors)
+{
+    addrinfo hints = {};
+    hints.ai_family = AF_UNSPEC;
+    hints.ai_socktype = SOCK_STREAM;
+    addrinfo *found = nullptr;
+    const int result = getaddrinfo(host.c_str(), nullptr, &hints, &found);
+    const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> list(found, &freeaddrinfo);
+    std::vector<std::string> addresses;
+    if (result != 0)
+    {
+        errors += (errors.empty() ? "" : "; ") + host + ": " + gai_strerror(result);
+        return addresses;
+    }
+    for (const addrinfo *one = found; one != nullptr; one = one->ai_next)
+    {
+        std::array<char, NI_MAXHOST> text = {};
+        if (getnameinfo(one->ai_addr, one->ai_addrlen, text.data(), text.size(), nullptr, 0,
+                        NI_NUMERICHOST) == 0 &&
+            std::find(addresses.begin(), addresses.end(), text.data()) == addresses.end())
+            addresses.emplace_back(text.data());
+    }
+    return addresses;
+}
+
+std::string
+value_of(const Settings &settings, const char *name)
+{
+    const auto found = settings.find(name);
+    return found == settings.end() ? "" : found->second;
+}
+
+bool
+is_socket(const std::string &host)
+{
+    return !host.empty() && (host.front() == '/' || host.front() == '@');
+}
+
+struct Host
+{
+    std::size_t place = 0;
+    std::string name;
+    std::string address;
+    std::string port;
+};
+
+// The lists of hosts, addresses and ports have one element for each other.
+std::vector<Host>
+hosts_of(const Settings &all)
+{
+    const std::vector<std::string> names = split(value_of(all, "host"));
+    const std::vector<std::string> addresses = split(value_of(all, "hostaddr"));
+    const std::vector<std::string> ports = split(value_of(all, "port"));
+    const bool have_names = !value_of(all, "host").empty();
+    const bool have_addresses = !value_of(all, "hostaddr").empty();
+    const std::size_t count = have_addresses ? addresses.size() : names.size();
+    if (have_names && names.size() != count)
+        refuse("could not match " + std::to_string(names.size()) + " host names to " +
+               std::to_string(count) + " hostaddr values");
+    if (ports.size() != 1 && ports.size() != count)
+        refuse("could not match " + std::to_string(ports.size()) + " port numbers to " +
+               std::to_string(count) + " hosts");
+    std::vector<Host> hosts;
+    for (std::size_t i = 0; i < count; ++i)
+        hosts.push_back({i, have_names ? names[i] : "", have_addresses ? addresses[i] : "",
+                         ports[ports.size() == 1 ? 0 : i]});
+    return hosts;
+}
+
+// How one attempt ended.
+struct Outcome
+{
+    std::string error; // empty: connected
+    bool reached = false; // the server has answered, so another address of it would not
+};
+
+Outcome
+finish(PGconn *connection, int timeout_ms, const StopFlag &stop)
+{
+    Outcome outcome;
+    const auto deadline = Clock::now() + std::chrono::milliseconds(timeout_ms);
+    PostgresPollingStatusType next = PGRES_POLLING_WRITING;
+    while (PQstatus(connection) != CONNECTION_BAD && next != PGRES_POLLING_OK &&
+           next != PGRES_POLLING_FAILED)
+    {
+        outcome.reached = outcome.reached || PQstatus(connection) == CONNECTION_AUTH_OK ||
+                          PQstatus(connection) == CONNECTION_SETENV;
+        const auto left =
+            std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+        if (left <= 0)
+        {
+            outcome.error = "no answer within " + std::to_string(timeout_ms / 1000) + " s";
+            return outcome;
+        }
+        wait_for_socket(PQsocket(connection), next == PGRES_POLLING_READING ? POLLIN : POLLOUT,
+                        static_cast<int>(left), &stop);
+        if (stop.raised())
+            throw Stopped();
+        next = PQconnectPoll(connection);
+    }
+    if (PQstatus(connection) == CONNECTION_OK)
+        return outcome;
+    outcome.error = connection_message(connection);
+    // libpq words what the server said in this way.
+    outcome.reached = outcome.reached || outcome.error.find("FATAL: ") != std::string::npos;
+    return outcome;
+}
+
+} // namespace
+
+void
+wait_for_socket(int socket, short events, int timeout_ms, const StopFlag *stop)
+{
+    std::array<pollfd, 2> fds = {
+        {{socket, events, 0}, {stop == nullptr ? -1 : stop->fd(), POLLIN, 0}}};
+    if (poll(fds.data(), fds.size(), timeout_ms) < 0 && errno != EINTR)
+        throw DatabaseError("poll: " + std::string(std::strerror(errno)), "58030");
+    if (stop != nullptr && fds[1].revents != 0)
+        stop->settle();
+}
+
+Connector::Connector(const std::string &conninfo, const std::string &application)
+    // The caller's own settings come last and win.
+    : settings_{{"client_encoding", "UTF8"},     {"keepalives_idle", "10"},
+                {"keepalives_interval", "5"},    {"keepalives_count", "3"},
+                {"tcp_user_timeout", "30000"},   {"fallback_application_name", application},
+                {"dbname", conninfo}}
+{
+    check_conninfo(conninfo);
+}
+
+Connection
+Connector::start(const std::vector<std::pair<std::string, std::string>> &settings) const
+{
+    std::vector<const char *> keywords;
+    std::vector<const char *> values;
+    for (const auto *list : {&settings_, &settings})
+        for (const auto &[keyword, value] : *list)
+        {
+            keywords.push_back(keyword.c_str());
+            values.push_back(value.c_str());
+        }
+    keywords.push_back(nullptr);
+    values.push_back(nullptr);
+    Connection connection(PQconnectStartParams(keywords.data(), values.data(), 1), &PQfinish);
+    if (!connection)
+        throw std::bad_alloc();
+    return connection;
+}
+
+// What there is to try now, by the connection string, its service file, the environment and the
+// name service.
+std::vector<Connector::Target>
+Connector::targets(int *timeout_ms) const
+{
+    // With an impossible sslmode libpq puts its settings together and connects to nothing.
+    const Connection none = start({{"sslmode", "only to see the settings"}});
+    Settings all;
+    PQconninfoOption *options = PQconninfo(none.get());
+    if (options == nullptr)
+        throw std::bad_alloc();
+    for (const PQconninfoOption *option = options; option->keyword != nullptr; ++option)
+        if (option->val != nullptr)
+            all[option->keyword] = option->val;
+    PQconninfoFree(options);
+    *timeout_ms = to_timeout_ms(value_of(all, "connect_timeout"));
+
+    const bool shuffle = value_of(all, "load_balance_hosts") == "random";
+    std::mt19937 random{std::random_device()()};
+    std::vector<Host> hosts = hosts_of(all);
+    if (shuffle)
+        std::shuffle(hosts.begin(), hosts.end(), random);
+
+    std::string errors;
+    std::vector<Target> list;
+    for (const Host &host : hosts)
+    {
+        std::vector<std::string> addresses = {host.address}; // none for a socket
+        if (host.address.empty() && !host.name.empty() && !is_socket(host.name))
+            addresses = resolve(host.name, errors);
+        if (shuffle)
+            std::shuffle(addresses.begin(), addresses.end(), random);
+        for (const std::string &address : addresses)
+        {
+            Target target;
+            target.host = host.place;
+            target.name = (host.name.empty() ? address : host.name) + ":" + host.port;
+            target.settings = {{"port", host.port}, {"hostaddr", address}};
+            if (!host.name.empty())
+                target.settings.emplace_back("host", host.name);
+            if (shuffle)
+                target.settings.emplace_back("load_balance_hosts", "disable");
+            list.push_back(std::move(target));
+        }
+    }
+    if (list.empty())
+        refuse("no host to connect to: " + errors);
+    return value_of(all, "target_session_attrs") == "prefer-standby" ? standbys_first(list) : list;
+}
+
+// libpq looks for a standby among all hosts before it takes any.
+std::vector<Connector::Target>
+Connector::standbys_first(const std::vector<Target> &list)
+{
+    std::vector<Target> both;
+    for (const char *attribute : {"standby", "any"})
+        for (Target target : list)
+        {
+            target.host += attribute[0] == 'a' ? kPass : 0;
+            target.settings.emplace_back("target_session_attrs", attribute);
+            both.push_back(std::move(target));
+        }
+    return both;
+}
+
+Connection
+Connector::connect(const StopFlag &stop)
+{
+    int timeout_ms = 0;
+    const std::vector<Target> list = targets(&timeout_ms);
+    const auto end = Clock::now() + kRound;
+    std::string errors;
+    const std::size_t begin = first_ < list.size() ? first_ : 0;
+    first_ = 0;
+    for (std::size_t i = begin; i < list.size(); ++i)
+    {
+        if (i > begin && Clock::now() >= end)
+        {
+            first_ = i;
+            break;
+        }
+        Connection connection = start(list[i].settings);
+        const Outcome outcome = finish(connection.get(), timeout_ms, stop);
+        if (outcome.error.empty())
+            return connection;
+        errors += (errors.empty() ? "" : "; ") + outcome.error;
+        if (outcome.error.compare(0, 9, "no answer") == 0)
+            errors += " from " + list[i].name;
+        while (outcome.reached && i + 1 < list.size() && list[i + 1].host == list[i].host)
+            ++i;
+    }
+    throw DatabaseError(clip(errors, kMaxMessage), "08001");
+}
+
+} // namespace outbox::v0::detail

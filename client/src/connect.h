@@ -1,0 +1,53 @@
+// Connecting to PostgreSQL as libpq's PQconnectdb() does, but so that a stop ends the wait.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <libpq-fe.h>
+
+#include "stop_flag.h"
+
+namespace outbox::v0::detail
+{
+
+using Connection = std::unique_ptr<PGconn, decltype(&PQfinish)>;
+
+// Goes through all hosts of the connection string and all addresses of each, in their order or, with
+// load_balance_hosts=random, in any. libpq applies connect_timeout and the walk over hosts that do
+// not answer only in its functions that block, so that is done here: each address has its time, of
+// connect_timeout or 10 s where that is not set. A round that takes long is ended after a minute,
+// and the next one continues behind it.
+class Connector
+{
+public:
+    // Throws UsageError if `conninfo` is not understood.
+    Connector(const std::string &conninfo, const std::string &application);
+
+    // Throws DatabaseError 08001 with what each host said, or Stopped.
+    Connection connect(const StopFlag &stop);
+
+private:
+    // What one attempt says instead of the connection string.
+    struct Target
+    {
+        std::size_t host = 0; // its place in the list
+        std::string name;     // for messages
+        std::vector<std::pair<std::string, std::string>> settings;
+    };
+
+    std::vector<Target> targets(int *timeout_ms) const;
+    static std::vector<Target> standbys_first(const std::vector<Target> &list);
+    Connection start(const std::vector<std::pair<std::string, std::string>> &settings) const;
+
+    std::vector<std::pair<std::string, std::string>> settings_;
+    std::size_t first_ = 0; // where the next round begins
+};
+
+// Waits until the socket is ready or the time is over (-1: none), but no longer than until a stop.
+void wait_for_socket(int socket, short events, int timeout_ms, const StopFlag *stop);
+
+} // namespace outbox::v0::detail

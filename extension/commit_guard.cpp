@@ -1,0 +1,57 @@
+// outbox.refuse_commit: a consumer's transaction holds the mark of an event and the effect of a
+// handler that the application wrote. If the handler committed it, the mark would say that an
+// effect was made which is made in part at most. So the client sets this while a handler has the
+// connection, and takes it back in the message that commits.
+
+#include "commit_guard.h"
+
+#include "pg.h"
+
+namespace outbox
+{
+
+namespace
+{
+
+bool refuse_commit = false;
+
+// Anywhere but in a session it would only make every transaction fail.
+bool
+check_refuse_commit(bool *value, void **, GucSource source)
+{
+    if (!*value || source == PGC_S_SESSION || source == PGC_S_DEFAULT)
+        return true;
+    GUC_check_errmsg("parameter \"outbox.refuse_commit\" can only be set in a transaction");
+    GUC_check_errhint("Use SET LOCAL.");
+    return false;
+}
+
+// Before anything of the commit has happened, so that an error rolls the transaction back.
+void
+refuse(XactEvent event, void *)
+{
+    if (!refuse_commit || (event != XACT_EVENT_PRE_COMMIT && event != XACT_EVENT_PRE_PREPARE))
+        return;
+    ereport(ERROR, (errcode(ERRCODE_INVALID_TRANSACTION_TERMINATION),
+                    errmsg("this transaction cannot be %s here",
+                           event == XACT_EVENT_PRE_COMMIT ? "committed" : "prepared"),
+                    errdetail("outbox.refuse_commit is on: the outbox consumer that began the "
+                              "transaction commits it when the handler returns."),
+                    errhint("Let the handler return to commit, or throw to roll back. Use "
+                            "savepoints to undo a part.")));
+}
+
+} // namespace
+
+void
+define_commit_guard()
+{
+    DefineCustomBoolVariable(
+        "outbox.refuse_commit", "Makes the current transaction fail when it is committed.",
+        "Set by the C++ client, with SET LOCAL, while a handler has the connection.",
+        &refuse_commit, false, PGC_USERSET, GUC_NOT_IN_SAMPLE | GUC_DISALLOW_IN_FILE,
+        check_refuse_commit, nullptr, nullptr);
+    RegisterXactCallback(refuse, nullptr);
+}
+
+} // namespace outbox

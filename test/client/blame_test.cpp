@@ -1,0 +1,184 @@
+// Whose fault a failure is, and what becomes of a stop while something else happens.
+#include <atomic>
+
+#include <dirent.h>
+#include <sys/socket.h>
+
+#include "harness.h"
+
+using namespace outbox::test;
+
+namespace
+{
+
+// A transactional store that fails in each of these ways before it does what it should.
+class FailingStore : public outbox::DedupStore
+{
+public:
+    explicit FailingStore(std::vector<std::function<void()>> ways) : ways_(std::move(ways)) {}
+    bool transactional() const noexcept override { return true; }
+    outbox::Claim claim(PGconn *, const std::string &, const std::string &) override
+    {
+        if (next_ < ways_.size())
+            ways_[next_++]();
+        return outbox::Claim::first;
+    }
+    bool done() const { return next_ == ways_.size(); }
+
+private:
+    const std::vector<std::function<void()>> ways_;
+    std::atomic<size_t> next_{0};
+};
+
+int
+open_descriptors()
+{
+    DIR *directory = opendir("/proc/self/fd");
+    int count = 0;
+    while (readdir(directory) != nullptr)
+        ++count;
+    closedir(directory);
+    return count;
+}
+
+} // namespace
+
+TEST(Blame, WhatAStoreThrowsIsNoFailureOfTheRecord)
+{
+    const auto store = std::make_shared<FailingStore>(std::vector<std::function<void()>>{
+        [] { throw outbox::Error("of the store", "XX000"); },
+        [] { throw outbox::StoreError("of the store", "08006"); },
+        [] { throw std::runtime_error("of the store"); }, [] { throw 7; }});
+    Scene scene;
+    scene.writer.write(scene.topic, "k", "{}", event_id(1));
+    outbox::ConsumerOptions options = scene.options();
+    options.max_attempts = 1; // a counted failure would make it a dead letter
+    options.store = store;
+    RunningConsumer consumer(options, &insert_effect);
+    EXPECT_TRUE(scene.reaches(1));
+    EXPECT_TRUE(scene.drained(options.consumer));
+    consumer.finish();
+    EXPECT_TRUE(store->done());
+    EXPECT_EQ(scene.effects(), 1);
+}
+
+TEST(Blame, AnyExceptionAfterALostConnectionIsTheConnections)
+{
+    Scene scene;
+    scene.writer.write(scene.topic, "k", "{}", event_id(1));
+    outbox::ConsumerOptions options = scene.options();
+    options.max_attempts = 1;
+    std::atomic<int> calls{0};
+    RunningConsumer consumer(options,
+                             [&](PGconn *transaction, const outbox::Record &record)
+                             {
+                                 insert_effect(transaction, record);
+                                 if (++calls > 3)
+                                     return;
+                                 ::shutdown(PQsocket(transaction), SHUT_RDWR);
+                                 PQclear(PQexec(transaction, "select 1"));
+                                 throw calls.load();
+                             });
+    EXPECT_TRUE(scene.drained(options.consumer));
+    consumer.finish();
+    EXPECT_EQ(calls, 4);
+    EXPECT_EQ(scene.effects(), 1);
+}
+
+TEST(Blame, ANameThatTheDatabaseDoesNotTakeIsRefusedAtOnce)
+{
+    Scene scene;
+    outbox::ConsumerOptions options = scene.options();
+    const auto make = [&](const std::string &name)
+    {
+        options.consumer = name;
+        return code_of([&] { const outbox::Consumer consumer(options, &insert_effect); });
+    };
+    EXPECT_EQ(make(std::string(256, 'x')), "22023");
+    EXPECT_EQ(make(std::string(255, 'x')), "");
+    std::string umlauts;
+    for (int i = 0; i < 255; ++i)
+        umlauts += "\xc3\xa4";
+    EXPECT_EQ(make(umlauts), "");
+    // One that is not text, as the server finds out, is nobody's record's fault either.
+    scene.writer.write(scene.topic, "k", "{}", event_id(1));
+    options = scene.options();
+    options.consumer += "\xff";
+    options.max_attempts = 1;
+    RunningConsumer consumer(options, &insert_effect);
+    const std::exception_ptr failure = consumer.join();
+    ASSERT_TRUE(failure);
+    EXPECT_EQ(code_of([&] { std::rethrow_exception(failure); }), "22021");
+}
+
+TEST(Blame, ARunThatCannotBeginLeaksNothing)
+{
+    Scene scene;
+    outbox::ConsumerOptions options = scene.options();
+    // librdkafka finds out only when it makes the client.
+    options.kafka_config["ssl.ca.location"] = "/nonexistent/ca.pem";
+    options.kafka_config["security.protocol"] = "ssl";
+    options.log = [](outbox::LogLevel, const std::string &) {};
+    outbox::Consumer consumer(options, &insert_effect);
+    EXPECT_NE(code_of([&] { consumer.run(); }), "");
+    const int before = open_descriptors();
+    for (int i = 0; i < 20; ++i)
+        EXPECT_NE(code_of([&] { consumer.run(); }), "");
+    EXPECT_EQ(open_descriptors(), before);
+}
+
+TEST(Blame, AStopWhileRunLeavesWithAnExceptionHoldsForTheNextRun)
+{
+    Scene scene;
+    scene.writer.write(scene.topic, "k", "{}", event_id(1));
+    outbox::ConsumerOptions options = scene.options();
+    options.max_attempts = 1;
+    options.dead_letter_timeout = Milliseconds(1000);
+    options.dead_letter_suffix = "?"; // Kafka has no such topics
+    options.log = [](outbox::LogLevel, const std::string &) {};
+    outbox::Consumer *self = nullptr;
+    outbox::Consumer consumer(options,
+                              [&](PGconn *, const outbox::Record &)
+                              {
+                                  self->stop();
+                                  throw std::runtime_error("and a dead letter that fails");
+                              });
+    self = &consumer;
+    std::string first;
+    std::thread thread(
+        [&]
+        {
+            first = code_of([&] { consumer.run(); });
+            if (!first.empty())
+                consumer.run(); // returns at once
+        });
+    thread.join();
+    consumer.stop();
+    const auto start = Clock::now();
+    consumer.run();
+    EXPECT_LT(since(start), Milliseconds(5000));
+}
+
+TEST(Blame, StopWithOffsetsInPostgresKeepsWhatTheHandlerDid)
+{
+    Scene scene;
+    scene.writer.write(scene.topic, "k", "{}", event_id(1));
+    scene.writer.write(scene.topic, "k", "{}", event_id(2));
+    std::atomic<bool> in_handler{false};
+    std::atomic<bool> go_on{false};
+    outbox::ConsumerOptions options = scene.options();
+    options.offsets = outbox::OffsetPolicy::postgres;
+    RunningConsumer consumer(options,
+                             [&](PGconn *transaction, const outbox::Record &record)
+                             {
+                                 in_handler = true;
+                                 wait_until(kSoon, [&] { return go_on.load(); });
+                                 insert_effect(transaction, record);
+                             });
+    ASSERT_TRUE(wait_until(kSoon, [&] { return in_handler.load(); }));
+    consumer.stop();
+    go_on = true;
+    EXPECT_FALSE(consumer.join());
+    EXPECT_EQ(scene.effects(), 1);
+    EXPECT_EQ(group_lag(kafka().bootstrap(), options.consumer, scene.topic), 1);
+}
