@@ -159,7 +159,7 @@ hosts_of(const Settings &all)
 // How one attempt ended.
 struct Outcome
 {
-    std::string error; // empty: connected
+    std::string error;    // empty: connected
     bool reached = false; // the server has answered, so another address of it would not
 };
 
@@ -210,9 +210,9 @@ wait_for_socket(int socket, short events, int timeout_ms, const StopFlag *stop)
 
 Connector::Connector(const std::string &conninfo, const std::string &application)
     // The caller's own settings come last and win.
-    : settings_{{"client_encoding", "UTF8"},     {"keepalives_idle", "10"},
-                {"keepalives_interval", "5"},    {"keepalives_count", "3"},
-                {"tcp_user_timeout", "30000"},   {"fallback_application_name", application},
+    : settings_{{"client_encoding", "UTF8"},   {"keepalives_idle", "10"},
+                {"keepalives_interval", "5"},  {"keepalives_count", "3"},
+                {"tcp_user_timeout", "30000"}, {"fallback_application_name", application},
                 {"dbname", conninfo}}
 {
     check_conninfo(conninfo);

@@ -16,11 +16,11 @@ namespace outbox::v0::detail
 
 using Connection = std::unique_ptr<PGconn, decltype(&PQfinish)>;
 
-// Goes through all hosts of the connection string and all addresses of each, in their order or, with
-// load_balance_hosts=random, in any. libpq applies connect_timeout and the walk over hosts that do
-// not answer only in its functions that block, so that is done here: each address has its time, of
-// connect_timeout or 10 s where that is not set. A round that takes long is ended after a minute,
-// and the next one continues behind it.
+// Goes through all hosts of the connection string and all addresses of each, in their order or,
+// with load_balance_hosts=random, in any. libpq applies connect_timeout and the walk over hosts
+// that do not answer only in its functions that block, so that is done here: each address has its
+// time, of connect_timeout or 10 s where that is not set. A round that takes long is ended after a
+// minute, and the next one continues behind it.
 class Connector
 {
 public:

@@ -23,19 +23,17 @@ constexpr auto kCancelLimit = std::chrono::seconds(1);
 
 // "1" comes back as "on" from a boolean setting only, not from a name that nobody has defined. The
 // number is assigned at once, as mark_processed() would do next; on a standby that tells the error.
-constexpr const char *kBegin =
-    "begin;"
-    " select case when not pg_catalog.pg_is_in_recovery()"
-    " then pg_catalog.pg_current_xact_id()::text end, ''::text";
-constexpr const char *kBeginGuarded =
-    "begin; set local outbox.refuse_commit = 1;"
-    " select case when not pg_catalog.pg_is_in_recovery()"
-    " then pg_catalog.pg_current_xact_id()::text end,"
-    " pg_catalog.current_setting('outbox.refuse_commit')";
+constexpr const char *kBegin = "begin;"
+                               " select case when not pg_catalog.pg_is_in_recovery()"
+                               " then pg_catalog.pg_current_xact_id()::text end, ''::text";
+constexpr const char *kBeginGuarded = "begin; set local outbox.refuse_commit = 1;"
+                                      " select case when not pg_catalog.pg_is_in_recovery()"
+                                      " then pg_catalog.pg_current_xact_id()::text end,"
+                                      " pg_catalog.current_setting('outbox.refuse_commit')";
 constexpr const char *kAllowCommit = "set local outbox.refuse_commit = 0; ";
 
-// DISCARD ALL, without temporary tables and prepared statements, which are costly to make and not in
-// anybody's way.
+// DISCARD ALL, without temporary tables and prepared statements, which are costly to make and not
+// in anybody's way.
 constexpr const char *kResetSession =
     "; reset session authorization; reset role; reset all; close all; unlisten *;"
     " select pg_catalog.pg_advisory_unlock_all()";
@@ -207,7 +205,8 @@ Database::was_committed(const std::string &transaction)
 void
 Database::take_back() noexcept
 {
-    (void) PQsetnonblocking(connection_.get(), 0); // what is left to send shows as a running statement
+    (void) PQsetnonblocking(connection_.get(),
+                            0); // what is left to send shows as a running statement
 }
 
 bool
@@ -283,8 +282,8 @@ Database::rollback() noexcept
             return;
         (void) PQsetnonblocking(connection_.get(), 0);
         PGresult *result = PQexec(connection_.get(), sql.c_str());
-        const bool done = PQresultStatus(result) == PGRES_COMMAND_OK ||
-                          PQresultStatus(result) == PGRES_TUPLES_OK;
+        const bool done =
+            PQresultStatus(result) == PGRES_COMMAND_OK || PQresultStatus(result) == PGRES_TUPLES_OK;
         PQclear(result);
         if (done && state() == PQTRANS_IDLE)
         {

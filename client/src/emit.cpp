@@ -71,9 +71,10 @@ size_of(const Event &event)
 }
 
 Param
-headers_of(const Event &event)
+headers_of(const Event &event, int encoding)
 {
-    return event.headers.empty() ? Param(std::nullopt) : Param(detail::json_object(event.headers));
+    return event.headers.empty() ? Param(std::nullopt)
+                                 : Param(detail::json_object(event.headers, encoding));
 }
 
 Param
@@ -87,6 +88,8 @@ version_of(const Event &event)
 class Chunk
 {
 public:
+    explicit Chunk(int encoding) : encoding_(encoding) { columns_.fill(ArrayLiteral(encoding)); }
+
     bool takes(std::size_t size) const
     {
         return count_ == 0 || (count_ < kMaxEvents && bytes_ + size <= kMaxBytes);
@@ -107,7 +110,7 @@ public:
         else
             columns_[4].add_null();
         (bytes != nullptr ? has_bytes_ : has_others_) = true;
-        add(columns_[5], headers_of(event));
+        add(columns_[5], headers_of(event, encoding_));
         add(columns_[6], event.partition_key);
         add(columns_[7], event.id);
         add(columns_[8], version_of(event));
@@ -138,6 +141,7 @@ private:
             column.add(value.value);
     }
 
+    const int encoding_;
     std::array<ArrayLiteral, 9> columns_;
     std::size_t count_ = 0;
     std::size_t bytes_ = 0;
@@ -151,6 +155,7 @@ std::string
 emit(PGconn *connection, const Event &event)
 {
     check(event);
+    detail::require_usable(connection);
     const Json *json = std::get_if<Json>(&event.payload);
     const Bytes *bytes = std::get_if<Bytes>(&event.payload);
     Param payload = std::nullopt;
@@ -161,7 +166,8 @@ emit(PGconn *connection, const Event &event)
     const detail::Result result =
         detail::exec(connection, bytes != nullptr ? kEmitBytes : kEmit,
                      {event.aggregate_type, event.aggregate_id, event.event_type, payload,
-                      headers_of(event), event.partition_key, event.id, version_of(event)});
+                      headers_of(event, PQclientEncoding(connection)), event.partition_key,
+                      event.id, version_of(event)});
     return result.text(0, 0);
 }
 
@@ -176,7 +182,7 @@ emit_many(PGconn *connection, const std::vector<Event> &events)
 
     std::vector<std::string> ids;
     ids.reserve(events.size());
-    Chunk chunk;
+    Chunk chunk(PQclientEncoding(connection));
     for (const Event &event : events)
     {
         const std::size_t size = size_of(event);

@@ -238,8 +238,7 @@ GroupMember::wait(bool records, Milliseconds limit, const StopFlag &stop)
         dirty = dirty || part.dirty;
     if (dirty)
         limit = std::min(limit, options_.commit_interval);
-    std::array<pollfd, 3> fds = {
-        {{group_fd_.get(), POLLIN, 0},
+    std::array<pollfd, 3> fds = {{{group_fd_.get(), POLLIN, 0},
                                   {stop.fd(), POLLIN, 0},
                                   {records ? records_fd_.get() : -1, POLLIN, 0}}};
     if (poll(fds.data(), fds.size(), static_cast<int>(std::max<std::int64_t>(limit.count(), 0))) <

@@ -4,6 +4,9 @@
 #include "sql.h"
 #include "text.h"
 
+#include <cstdio>
+#include <exception>
+
 namespace outbox::v0
 {
 
@@ -15,11 +18,15 @@ using Outcome = IdempotentRequest::Outcome;
 
 constexpr const char *kBegin =
     "select outcome, owner, status, response, content_type, headers,"
-    " pg_catalog.ceil(extract(epoch from retry_after) operator(pg_catalog.*) 1000)::bigint"
+    " pg_catalog.ceil(extract(epoch from retry_after) operator(pg_catalog.*) 1000)::bigint,"
+    " pg_catalog.pg_current_xact_id_if_assigned()::text"
     " from outbox.idempotency_begin($1, $2, $3, $4, $5, $6)";
 constexpr const char *kHeaders = "select key, value from pg_catalog.jsonb_each_text($1)";
 constexpr const char *kComplete = "select outbox.idempotency_complete($1, $2, $3, $4, $5, $6, $7)";
 constexpr const char *kRelease = "select outbox.idempotency_release($1, $2, $3)";
+
+constexpr const char *kTransaction = "select pg_catalog.pg_current_xact_id_if_assigned()::text";
+constexpr const char *kStatus = "select pg_catalog.pg_xact_status($1::xid8)";
 
 std::string
 interval(std::chrono::milliseconds time)
@@ -98,7 +105,7 @@ IdempotentRequest::IdempotentRequest(PGconn *connection, std::string scope, std:
         {scope_, key_, Param::bytes(std::string(request_hash)), interval(options.ttl),
          mode_ == RequestMode::single_tx ? "single_tx" : "two_phase", interval(options.lease)});
     outcome_ = to_outcome(row.text(0, 0));
-    owner_ = row.text(0, 1);
+    owner_ = row.text(0, 1) + " " + row.text(0, 7);
     held_ = outcome_ == Outcome::started || outcome_ == Outcome::taken_over;
     if (outcome_ == Outcome::replay)
         response_ = read_response(connection_, row);
@@ -106,22 +113,101 @@ IdempotentRequest::IdempotentRequest(PGconn *connection, std::string scope, std:
         retry_after_ = std::chrono::milliseconds(std::stoll(row.text(0, 6)));
 }
 
+std::string
+IdempotentRequest::owner() const
+{
+    return owner_.substr(0, owner_.find(' '));
+}
+
+bool
+IdempotentRequest::in_own_transaction() const
+{
+    return PQtransactionStatus(connection_) == PQTRANS_INTRANS &&
+           detail::exec(connection_, kTransaction).text(0, 0) ==
+               owner_.substr(owner_.find(' ') + 1);
+}
+
+// There is nobody else to tell.
+void
+IdempotentRequest::warn(const std::string &what) const noexcept
+{
+    (void) std::fprintf(stderr, "outbox: idempotency key \"%s\" of scope \"%s\" %s\n", key_.c_str(),
+                        scope_.c_str(), what.c_str());
+}
+
+// In a transaction that is the caller's, an error may not be left behind.
+void
+IdempotentRequest::release_within() const
+{
+    (void) detail::exec(connection_, "savepoint outbox_release");
+    try
+    {
+        (void) detail::exec(connection_, kRelease, {scope_, key_, owner()});
+    }
+    catch (const DatabaseError &)
+    {
+        (void) detail::exec(connection_, "rollback to savepoint outbox_release");
+        (void) detail::exec(connection_, "release savepoint outbox_release");
+        throw;
+    }
+    (void) detail::exec(connection_, "release savepoint outbox_release");
+}
+
+// The transaction of single_tx takes the key along, wherever it goes. One that has failed can only
+// be rolled back; another one is none of ours.
+void
+IdempotentRequest::leave_single() const
+{
+    const PGTransactionStatusType state = PQtransactionStatus(connection_);
+    if (in_own_transaction())
+        release_within();
+    else if ((state == PQTRANS_IDLE || state == PQTRANS_INTRANS) &&
+             detail::exec(connection_, kStatus, {owner_.substr(owner_.find(' ') + 1)}).text(0, 0) ==
+                 "committed")
+        warn("was committed without an answer: those who come with it get a replay of nothing");
+}
+
+void
+IdempotentRequest::leave_two_phase() const
+{
+    switch (PQtransactionStatus(connection_))
+    {
+    case PQTRANS_IDLE:
+        (void) detail::exec(connection_, kRelease, {scope_, key_, owner()});
+        break;
+    case PQTRANS_INTRANS:
+        release_within();
+        if (std::uncaught_exceptions() > 0)
+            warn("is released in a transaction that is open while an exception passes: if it is "
+                 "rolled back, the key stays leased. Let the request outlive the transaction");
+        break;
+    default:
+        warn("cannot be released, as its connection is lost, busy or in a transaction that has "
+             "failed, and stays leased. Let the request outlive the transaction");
+    }
+}
+
 IdempotentRequest::~IdempotentRequest()
 {
     if (!held_)
         return;
-    // A failed transaction takes the key of single_tx back by itself, and no statement runs in it.
-    const PGTransactionStatusType state = PQtransactionStatus(connection_);
-    if (state != PQTRANS_INTRANS && !(state == PQTRANS_IDLE && mode_ == RequestMode::two_phase))
-        return;
     try
     {
-        release();
+        if (mode_ == RequestMode::single_tx)
+            leave_single();
+        else
+            leave_two_phase();
     }
-    catch (const std::exception &)
+    catch (const DatabaseError &error)
     {
-        // The lease runs out, or somebody has taken it over; the caller's own exception matters.
-        held_ = false;
+        // 55000: somebody else has the key, or a rollback to a savepoint took it back.
+        if (error.code() != "55000")
+            warn(std::string("is not released: ") + error.what());
+    }
+    catch (const std::exception &error)
+    {
+        // The caller's own exception, if there is one, matters more.
+        warn(std::string("is not released: ") + error.what());
     }
 }
 
@@ -144,10 +230,11 @@ IdempotentRequest::complete(const Response &response)
     }
     (void) detail::exec(
         connection_, kComplete,
-        {scope_, key_, owner_, std::to_string(response.status), Param::bytes(response.body),
+        {scope_, key_, owner(), std::to_string(response.status), Param::bytes(response.body),
          response.content_type.empty() ? Param(std::nullopt) : Param(response.content_type),
-         response.headers.empty() ? Param(std::nullopt)
-                                  : Param(detail::json_object(response.headers))});
+         response.headers.empty()
+             ? Param(std::nullopt)
+             : Param(detail::json_object(response.headers, PQclientEncoding(connection_)))});
     held_ = false;
 }
 
@@ -155,7 +242,13 @@ void
 IdempotentRequest::release()
 {
     require_held();
-    (void) detail::exec(connection_, kRelease, {scope_, key_, owner_});
+    detail::require_usable(connection_);
+    if (mode_ == RequestMode::single_tx && !in_own_transaction())
+        throw UsageError(
+            "the transaction that began this request has ended: its work is committed, "
+            "or it is gone with the key",
+            "25000");
+    (void) detail::exec(connection_, kRelease, {scope_, key_, owner()});
     held_ = false;
 }
 

@@ -64,7 +64,8 @@ public:
     // run(): DeadLetterError, DatabaseError of a database that is not set up, Stopped.
     void step();
 
-    // When run() ends: tells the store of an effect that it does not know of yet, if it can be told.
+    // When run() ends: tells the store of an effect that it does not know of yet, if it can be
+    // told.
     void leave();
 
     // Where the partitions go on, by the database. Throws DatabaseError.

@@ -7,7 +7,8 @@ namespace outbox::v0::detail
 {
 
 HandlerCommitted::HandlerCommitted()
-    : Error("the handler committed or prepared its transaction itself, so that the event is marked as "
+    : Error("the handler committed or prepared its transaction itself, so that the event is marked "
+            "as "
             "processed while its effect may have been made in part: only the consumer may commit",
             "2D000")
 {

@@ -23,6 +23,7 @@ using Milliseconds = std::chrono::milliseconds;
 using Reply = std::unique_ptr<redisReply, decltype(&freeReplyObject)>;
 
 constexpr const char *kDone = "done";
+constexpr Milliseconds kLongest = std::chrono::hours(24 * 36525);
 
 // Each sees and changes the key in one step. KEYS[1] is the key, ARGV[1] our mark.
 // Ours already: from an attempt whose answer or release was lost. Answers the value otherwise.
@@ -98,6 +99,9 @@ checked(RedisOptions options)
                          " ms: an event that comes again after it would have its effect twice");
     if (options.ttl < options.lease)
         throw UsageError("the ttl is shorter than the lease");
+    // Redis adds it to the time of day.
+    if (options.ttl > kLongest)
+        throw UsageError("the ttl is longer than a hundred years");
     if (options.timeout > std::chrono::hours(1))
         throw UsageError("the timeout is longer than an hour");
     if (options.unix_socket.empty())
@@ -142,10 +146,11 @@ private:
             fail_connection();
         try
         {
-            if (!options_.password.empty() && options_.username.empty())
-                (void) send({"AUTH", options_.password});
-            else if (!options_.password.empty())
+            // A user may have no password.
+            if (!options_.username.empty())
                 (void) send({"AUTH", options_.username, options_.password});
+            else if (!options_.password.empty())
+                (void) send({"AUTH", options_.password});
             if (options_.database != 0)
                 (void) send({"SELECT", std::to_string(options_.database)});
         }
@@ -172,9 +177,14 @@ private:
         if (!reply)
             fail_connection();
         if (reply->type == REDIS_REPLY_ERROR)
+        {
+            // Who has become a replica, or is loading, stays so for this connection; another one
+            // may find the primary.
+            context_.reset();
             throw StoreError("Redis refuses " + words.front() + ": " +
                                  std::string(reply->str, reply->len),
                              "58000");
+        }
         return reply;
     }
 

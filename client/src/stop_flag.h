@@ -13,8 +13,8 @@ struct Stopped
 {
 };
 
-// The flag is what counts; the descriptor only wakes. raise() sets the flag first and writes then, and
-// whoever empties the descriptor looks at the flag afterwards, so that a raised flag is always
+// The flag is what counts; the descriptor only wakes. raise() sets the flag first and writes then,
+// and whoever empties the descriptor looks at the flag afterwards, so that a raised flag is always
 // followed by a readable descriptor.
 class StopFlag
 {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include <libpq-fe.h>
+
 namespace outbox::v0::detail
 {
 
@@ -13,12 +15,16 @@ namespace
 constexpr char kHexDigits[] = "0123456789abcdef";
 
 void
-append_json_string(std::string &to, std::string_view text)
+append_json_string(std::string &to, std::string_view text, int encoding)
 {
     to += '"';
-    for (const char c : text)
+    for (std::size_t i = 0, size = 0; i < text.size(); i += size)
     {
-        if (c == '"' || c == '\\')
+        const char c = text[i];
+        size = character_size(text.substr(i), encoding);
+        if (size > 1)
+            to.append(text.substr(i, size));
+        else if (c == '"' || c == '\\')
             to.append(1, '\\').append(1, c);
         else if (static_cast<unsigned char>(c) < 0x20)
             to.append("\\u00")
@@ -32,17 +38,32 @@ append_json_string(std::string &to, std::string_view text)
 
 } // namespace
 
+int
+utf8()
+{
+    static const int number = pg_char_to_encoding("UTF8");
+    return number;
+}
+
+std::size_t
+character_size(std::string_view text, int encoding)
+{
+    const int size = PQmblen(text.data(), encoding);
+    // A character that the text ends within is for the server to refuse.
+    return std::clamp<std::size_t>(static_cast<std::size_t>(std::max(size, 1)), 1, text.size());
+}
+
 std::string
-json_object(const std::map<std::string, std::string> &members)
+json_object(const std::map<std::string, std::string> &members, int encoding)
 {
     std::string text = "{";
     for (const auto &[name, value] : members)
     {
         if (text.size() > 1)
             text += ',';
-        append_json_string(text, name);
+        append_json_string(text, name, encoding);
         text += ':';
-        append_json_string(text, value);
+        append_json_string(text, value, encoding);
     }
     return text + '}';
 }
@@ -59,11 +80,12 @@ ArrayLiteral::add(std::string_view element)
 {
     begin_element();
     text_ += '"';
-    for (const char c : element)
+    for (std::size_t i = 0, size = 0; i < element.size(); i += size)
     {
-        if (c == '"' || c == '\\')
+        size = character_size(element.substr(i), encoding_);
+        if (size == 1 && (element[i] == '"' || element[i] == '\\'))
             text_ += '\\';
-        text_ += c;
+        text_ += element.substr(i, size);
     }
     text_ += '"';
 }
@@ -134,8 +156,8 @@ std::size_t
 characters(std::string_view text)
 {
     return static_cast<std::size_t>(
-        std::count_if(text.begin(), text.end(), [](char c)
-                      { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+        std::count_if(text.begin(), text.end(),
+                      [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
 std::string

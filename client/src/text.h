@@ -11,13 +11,23 @@
 namespace outbox::v0::detail
 {
 
-// A JSON object of strings.
-std::string json_object(const std::map<std::string, std::string> &members);
+// The number of libpq for UTF-8.
+int utf8();
+
+// How many bytes the first character of a text has; 1 for what is none. In SJIS, BIG5, GBK and the
+// like a byte that looks like a backslash or a quote may be the second one of a character.
+std::size_t character_size(std::string_view text, int encoding);
+
+// A JSON object of strings, which are in the encoding of that number, as PQclientEncoding() gives
+// it.
+std::string json_object(const std::map<std::string, std::string> &members, int encoding = utf8());
 
 // An array literal of PostgreSQL, element by element.
 class ArrayLiteral
 {
 public:
+    explicit ArrayLiteral(int encoding = utf8()) : encoding_(encoding) {}
+
     void add(std::string_view element);
     void add_null();
     void add_bytes(std::string_view bytes); // as bytea's hex form
@@ -27,6 +37,7 @@ public:
 private:
     void begin_element();
 
+    int encoding_;
     std::string text_ = "{";
 };
 

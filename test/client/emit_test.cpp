@@ -100,6 +100,59 @@ TEST(Emit, ManyEventsOfAllKindsKeepTheirOrder)
     }
 }
 
+// Where the second byte of a character can be that of a backslash or a bracket.
+TEST(Emit, TextsInEveryClientEncodingArriveAsTheyAre)
+{
+    struct Case
+    {
+        const char *encoding;
+        std::string text; // in it
+        const char *utf8;
+    };
+    const std::vector<Case> cases = {{"SJIS", "\x95\x5c\x8e\xa6 \"\\", "\u8868\u793a \"\\"},
+                                     {"BIG5", "\xb3\x5c\xa5\x5c", "\u8a31\u529f"},
+                                     {"GBK", "\x81\x5c\xd6\xd0", "\u4e57\u4e2d"},
+                                     {"GB18030", "\x81\x30\x81\x30\x81\x5c", "\u0080\u4e57"},
+                                     {"UHC", "\xb0\xa1\x81\x41", "\uac00\uac02"},
+                                     {"LATIN1", "\xe4\\", "\u00e4\\"},
+                                     {"UTF8", "\xc3\xa4\"\\", "\u00e4\"\\"}};
+    EmitScene scene;
+    std::vector<std::string> ids;
+    for (const Case &one : cases)
+    {
+        ASSERT_EQ(PQsetClientEncoding(scene.get(), one.encoding), 0);
+        outbox::Event event = scene.event();
+        event.headers = {{"a", one.text}, {"n" + one.text, "x"}};
+        event.partition_key = one.text;
+        ids.push_back(outbox::emit(scene.get(), event));
+        run_sql(scene.get(), "begin");
+        ids.push_back(outbox::emit_many(scene.get(), {event})[0]);
+        run_sql(scene.get(), "commit");
+        run_sql(scene.get(), "begin");
+        // Half a character is refused, and takes nothing along.
+        event.partition_key = one.text + one.text.substr(0, 1);
+        if (std::string(one.encoding) != "LATIN1")
+        {
+            EXPECT_EQ(code_of([&] { outbox::emit_many(scene.get(), {event}); }).substr(0, 2), "22");
+        }
+        run_sql(scene.get(), "rollback");
+    }
+    Db db = scene.database.connect();
+    for (size_t i = 0; i < ids.size(); ++i)
+    {
+        const std::string want = cases[i / 2].utf8;
+        EXPECT_EQ(
+            db.value("select partition_key from outbox.events where id = $1::text::uuid", ids[i]),
+            want)
+            << cases[i / 2].encoding;
+        EXPECT_EQ(db.value("select concat(headers ->> 'a', '|', headers ->> ('n' || $2::text)) "
+                           "from outbox.events where id = $1::text::uuid",
+                           ids[i], want),
+                  want + "|x")
+            << cases[i / 2].encoding;
+    }
+}
+
 TEST(Emit, OnlyTheFunctionThatIsNeededMustBeGranted)
 {
     EmitScene scene;

@@ -101,6 +101,128 @@ TEST(IdempotentRequest, AnExceptionReleasesTheKeyEvenIfTheTransactionIsCommitted
     EXPECT_EQ(scene.ask("k1"), Outcome::started);
 }
 
+TEST(IdempotentRequest, WorkThatWasCommittedWithoutAnAnswerIsNotDoneAgain)
+{
+    RequestScene scene;
+    PGconn *connection = scene.connection.get();
+    for (const bool explicitly : {false, true})
+    {
+        const std::string key = explicitly ? "k1" : "k2";
+        run_sql(connection, "begin");
+        auto request = std::make_unique<IdempotentRequest>(connection, "shop", key, scene.hash);
+        run_sql(connection, "insert into payments values (1)");
+        run_sql(connection, "commit"); // complete() was forgotten
+        run_sql(connection, "begin");
+        if (explicitly)
+        {
+            EXPECT_EQ(code_of([&] { request->release(); }), "25000");
+            EXPECT_EQ(PQtransactionStatus(connection), PQTRANS_INTRANS);
+        }
+        testing::internal::CaptureStderr();
+        request.reset();
+        EXPECT_NE(testing::internal::GetCapturedStderr().find("committed without an answer"),
+                  std::string::npos);
+        run_sql(connection, "commit");
+        EXPECT_EQ(scene.ask(key), Outcome::replay);
+    }
+    // An answer that comes late is an answer.
+    run_sql(connection, "begin");
+    IdempotentRequest late(connection, "shop", "k3", scene.hash);
+    run_sql(connection, "commit");
+    late.complete({201, "late", "", {}});
+    run_sql(connection, "begin");
+    EXPECT_EQ(IdempotentRequest(connection, "shop", "k3", scene.hash).response().body, "late");
+    run_sql(connection, "rollback");
+}
+
+TEST(IdempotentRequest, TheDestructorLeavesTheTransactionOfTheCallerAsItIs)
+{
+    RequestScene scene;
+    PGconn *connection = scene.connection.get();
+    run_sql(connection, "begin");
+    run_sql(connection, "insert into payments values (1)");
+    run_sql(connection, "savepoint before");
+    auto request = std::make_unique<IdempotentRequest>(connection, "shop", "k1", scene.hash);
+    run_sql(connection, "rollback to before"); // takes the key along
+    request.reset();
+    EXPECT_EQ(PQtransactionStatus(connection), PQTRANS_INTRANS);
+    run_sql(connection, "commit");
+    EXPECT_EQ(scene.payments(), "1");
+    // Of a transaction that was rolled back there is nothing to tell.
+    run_sql(connection, "begin");
+    request = std::make_unique<IdempotentRequest>(connection, "shop", "k2", scene.hash);
+    run_sql(connection, "rollback");
+    run_sql(connection, "begin");
+    testing::internal::CaptureStderr();
+    request.reset();
+    EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+    run_sql(connection, "commit");
+    EXPECT_EQ(scene.ask("k2"), Outcome::started);
+}
+
+TEST(IdempotentRequest, AKeyOfTwoPhasesThatCannotBeReleasedIsToldOf)
+{
+    RequestScene scene;
+    PGconn *connection = scene.connection.get();
+    outbox::RequestOptions options;
+    options.mode = outbox::RequestMode::two_phase;
+    const auto attempt = [&](const std::string &key, const std::string &sql)
+    {
+        testing::internal::CaptureStderr();
+        try
+        {
+            const IdempotentRequest request(connection, "shop", key, scene.hash, options);
+            run_sql(connection, "begin");
+            run_sql(connection, sql);
+            throw std::runtime_error("the work's");
+        }
+        catch (const std::exception &)
+        {
+        }
+        run_sql(connection, "rollback"); // too late
+        return testing::internal::GetCapturedStderr();
+    };
+    EXPECT_NE(attempt("k1", "insert into payments values (1)").find("stays leased"),
+              std::string::npos);
+    EXPECT_NE(attempt("k2", "select 1/0").find("stays leased"), std::string::npos);
+    EXPECT_EQ(scene.ask("k1"), Outcome::in_progress);
+    // In the order of the manual nothing stays.
+    testing::internal::CaptureStderr();
+    try
+    {
+        const IdempotentRequest request(connection, "shop", "k3", scene.hash, options);
+        struct Transaction
+        {
+            explicit Transaction(PGconn *of) : connection(of) { run_sql(of, "begin"); }
+            ~Transaction() { PQclear(PQexec(connection, "rollback")); }
+            PGconn *connection;
+        } const transaction(connection);
+        throw std::runtime_error("the work's");
+    }
+    catch (const std::exception &)
+    {
+    }
+    EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+    EXPECT_EQ(scene.ask("k3"), Outcome::started);
+}
+
+TEST(IdempotentRequest, RequestsHaveAHashInEveryDatabase)
+{
+    RequestScene scene;
+    scene.database.connect().exec("drop database if exists ascii_requests");
+    scene.database.connect().exec("create database ascii_requests template template0 encoding "
+                                  "sql_ascii locale 'C'");
+    {
+        const Connection ascii(PQconnectdb(cluster().conninfo("ascii_requests").c_str()),
+                               &PQfinish);
+        run_sql(ascii.get(), "create extension outbox");
+        EXPECT_EQ(outbox::request_hash(ascii.get(), "POST", "/k\xc3\xa4se", "x"),
+                  outbox::request_hash(scene.connection.get(), "POST", "/k\xc3\xa4se", "x"));
+        EXPECT_EQ(outbox::request_hash(ascii.get(), "POST", "/k\xe4se", "x").size(), 32U);
+    }
+    scene.database.connect().exec("drop database ascii_requests");
+}
+
 TEST(IdempotentRequest, TwoPhasesHoldTheKeyByALeaseThatAnExceptionReleases)
 {
     RequestScene scene;

@@ -5,6 +5,8 @@
 #include <sstream>
 #include <stdexcept>
 
+#include <hiredis/hiredis.h>
+
 #include "outbox/error.h"
 #include "support/workspace.h"
 
@@ -55,6 +57,23 @@ RedisServer::options() const
     options.replay_window = std::chrono::minutes(5);
     options.timeout = Milliseconds(2000);
     return options;
+}
+
+void
+RedisServer::command(const std::vector<std::string> &words) const
+{
+    const std::unique_ptr<redisContext, decltype(&redisFree)> context(
+        redisConnect("127.0.0.1", port_), &redisFree);
+    std::vector<const char *> texts;
+    for (const std::string &word : words)
+        texts.push_back(word.c_str());
+    const std::unique_ptr<redisReply, decltype(&freeReplyObject)> reply(
+        static_cast<redisReply *>(
+            redisCommandArgv(context.get(), static_cast<int>(words.size()), texts.data(), nullptr)),
+        &freeReplyObject);
+    if (!reply || reply->type == REDIS_REPLY_ERROR)
+        throw std::runtime_error("Redis does not take " + words[0] + ": " +
+                                 (reply ? reply->str : context->errstr));
 }
 
 void

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "outbox/redis_dedup_store.h"
 #include "support/process.h"
@@ -19,6 +20,8 @@ public:
     // Starts it and waits until it answers.
     void start();
     void kill9() { process_.reset(); }
+    // As redis-cli does, without a password. Throws if Redis does not take it.
+    void command(const std::vector<std::string> &words) const;
     int port() const { return port_; }
 
     // For this server, with a ttl of ten minutes and a replay window of five.

@@ -3,6 +3,7 @@
 
 #include "harness.h"
 #include "redis_server.h"
+#include "support/tcp_proxy.h"
 
 using namespace outbox::test;
 using outbox::Claim;
@@ -188,6 +189,86 @@ TEST(Redis, AnEffectWhoseMarkCannotBeWrittenIsMarkedWhenRedisIsBack)
     EXPECT_TRUE(wait_until(kSoon, [&] { return consumer.logged("the dedup store: "); }));
     redis.start();
     writer.write(topic, "k", "{}", kId, {}, 0);
+    EXPECT_TRUE(drained(options));
+    consumer.finish();
+    EXPECT_EQ(calls, 1);
+}
+
+TEST(Redis, ATimeThatRedisCannotKeepIsRefusedAtOnce)
+{
+    outbox::RedisOptions options;
+    options.ttl = options.replay_window = Milliseconds::max();
+    EXPECT_NE(refusal(options).find("a hundred years"), std::string::npos);
+    options.ttl = options.replay_window = std::chrono::hours(24 * 36525);
+    EXPECT_EQ(refusal(options), "");
+    RedisServer redis;
+    options.port = redis.port();
+    RedisDedupStore store(options);
+    EXPECT_EQ(store.claim(nullptr, "c", kId), Claim::first);
+    EXPECT_TRUE(store.confirm("c", kId));
+}
+
+TEST(Redis, AUserMayHaveNoPassword)
+{
+    RedisServer redis;
+    redis.command({"ACL", "SETUSER", "books", "on", "nopass", "~*", "+@all"});
+    redis.command({"ACL", "SETUSER", "default", "off"});
+    outbox::RedisOptions options = redis.options();
+    options.username = "books";
+    EXPECT_EQ(RedisDedupStore(options).claim(nullptr, "c", kId), Claim::first);
+}
+
+TEST(Redis, ADemotedPrimaryIsLeft)
+{
+    RedisServer old_primary;
+    RedisServer new_primary;
+    TcpProxy name; // that stands for the primary
+    name.forward_to(old_primary.port());
+    outbox::RedisOptions options = old_primary.options();
+    options.port = name.port();
+    RedisDedupStore store(options);
+    EXPECT_EQ(store.claim(nullptr, "c", kId), Claim::first);
+    old_primary.command({"REPLICAOF", "127.0.0.1", std::to_string(new_primary.port())});
+    name.forward_to(new_primary.port());
+    try
+    {
+        (void) store.confirm("c", kId);
+        ADD_FAILURE() << "a replica has taken it";
+    }
+    catch (const outbox::StoreError &error)
+    {
+        EXPECT_NE(std::string(error.what()).find("READONLY"), std::string::npos) << error.what();
+    }
+    EXPECT_TRUE(store.confirm("c", kId)); // by another connection
+    EXPECT_EQ(RedisDedupStore(new_primary.options()).claim(nullptr, "c", kId), Claim::repeated);
+}
+
+// The effect is made, Redis cannot be told, the partition is taken away and comes back: the process
+// knows what it has done.
+TEST(Redis, AnEffectIsNotMadeAgainByTheProcessThatMadeIt)
+{
+    RedisServer redis;
+    RecordWriter writer(kafka().bootstrap());
+    const std::string topic = new_topic();
+    outbox::ConsumerOptions options = redis_options(topic, redis.options());
+    options.kafka_config["max.poll.interval.ms"] = "3000";
+    TcpProxy proxy;
+    proxy.forward_to(redis.port());
+    outbox::RedisOptions through = redis.options();
+    through.port = proxy.port();
+    options.store = std::make_shared<RedisDedupStore>(through);
+    writer.write(topic, "k", "{}", kId, {}, 0);
+    std::atomic<int> calls{0};
+    RunningConsumer consumer(options,
+                             [&](PGconn *, const outbox::Record &)
+                             {
+                                 if (++calls > 1)
+                                     return;
+                                 proxy.set(TcpProxy::Mode::kCut);
+                                 std::this_thread::sleep_for(Milliseconds(3500));
+                             });
+    EXPECT_TRUE(wait_until(kSoon, [&] { return consumer.logged("partitions lost"); }));
+    proxy.set(TcpProxy::Mode::kPass);
     EXPECT_TRUE(drained(options));
     consumer.finish();
     EXPECT_EQ(calls, 1);

@@ -82,8 +82,8 @@ TEST(Transaction, AHandlerThatEndsItIsADeadLetterAndNeverAnEffectThatIsPassedOve
                       std::string::npos);
             EXPECT_EQ(letter.header("dlq_attempts"), "2");
         }
-        EXPECT_EQ(seen, std::set<std::string>(hostile.statements.begin(),
-                                              hostile.statements.end()));
+        EXPECT_EQ(seen,
+                  std::set<std::string>(hostile.statements.begin(), hostile.statements.end()));
     }
 }
 
@@ -205,8 +205,7 @@ TEST(Transaction, AConnectionThatIsLeftInAnOddModeFailsItsRecordOnly)
              PQclear(PQgetResult(c));
          }},
         {"reset", [](PGconn *c) { PQreset(c); }},
-        {"reset, begun",
-         [](PGconn *c)
+        {"reset, begun", [](PGconn *c)
          {
              PQreset(c);
              run_loosely(c, "begin");

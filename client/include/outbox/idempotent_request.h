@@ -72,8 +72,19 @@ public:
 
     IdempotentRequest(PGconn *connection, std::string scope, std::string key,
                       std::string_view request_hash, const RequestOptions &options = {});
-    // Releases the key unless it was completed. In a transaction that has failed there is nothing
-    // to do for single_tx. If a key of two_phase cannot be released its lease runs out.
+    // Releases the key unless it was completed, and leaves a transaction that is open as it was.
+    //
+    // With single_tx the key shares the fate of the transaction in which the object was made: if
+    // that has been committed without complete(), the work is done and the key stays, without an
+    // answer, which a line on stderr tells. Nothing is done in another transaction.
+    //
+    // With two_phase a release within an open transaction is part of it: when that is rolled back
+    // afterwards, or has failed already, the key stays leased until the lease runs out, which a
+    // line on stderr tells. So let the object be made before, and destroyed after, whatever rolls
+    // the transaction back:
+    //
+    //     outbox::IdempotentRequest request(connection, scope, key, hash, two_phase);
+    //     Transaction transaction(connection); // rolls back when an exception passes
     ~IdempotentRequest();
     IdempotentRequest(const IdempotentRequest &) = delete;
     IdempotentRequest &operator=(const IdempotentRequest &) = delete;
@@ -93,17 +104,24 @@ public:
     void complete(const Response &response);
 
     // Gives the key back without an answer, such as for a request that is not valid. Throws as
-    // complete().
+    // complete(); and with single_tx UsageError 25000 if the transaction has ended in which the
+    // object was made.
     void release();
 
 private:
     void require_held() const;
+    OUTBOX_LOCAL std::string owner() const;
+    OUTBOX_LOCAL bool in_own_transaction() const;
+    OUTBOX_LOCAL void warn(const std::string &what) const noexcept;
+    OUTBOX_LOCAL void release_within() const;
+    OUTBOX_LOCAL void leave_single() const;
+    OUTBOX_LOCAL void leave_two_phase() const;
 
     PGconn *connection_;
     const std::string scope_;
     const std::string key_;
     const RequestMode mode_;
-    std::string owner_;
+    std::string owner_; // and the number of the transaction; the object keeps the size it has
     Outcome outcome_ = Outcome::mismatch;
     bool held_ = false;
     Response response_;
