@@ -8,6 +8,7 @@
 extern "C"
 {
 #include "common/hashfn.h"
+#include "rewrite/rewriteHandler.h"
 }
 
 namespace outbox
@@ -44,6 +45,83 @@ random_bytes()
 
 constexpr int64 kUnixEpochOffsetUs =
     (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * static_cast<int64>(86400) * 1000000;
+
+constexpr const char *kColumnNames[kEventColumns] = {"seq",
+                                                     "xid",
+                                                     "created_at",
+                                                     "id",
+                                                     "schema_version",
+                                                     "slot",
+                                                     "aggregate_type",
+                                                     "aggregate_id",
+                                                     "event_type",
+                                                     "partition_key",
+                                                     "payload",
+                                                     "payload_bytes",
+                                                     "headers"};
+
+bool
+is_column(TupleDesc desc, int index, const char *name)
+{
+    const Form_pg_attribute attribute = TupleDescAttr(desc, index);
+    return !attribute->attisdropped && strcmp(NameStr(attribute->attname), name) == 0;
+}
+
+bool
+is_ours(const AttrNumber *columns, int index)
+{
+    for (int i = 0; i < kEventColumns; i++)
+        if (columns[i] == index + 1)
+            return true;
+    return false;
+}
+
+[[noreturn]] void
+refuse_detached(int slot)
+{
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("outbox.events_%d is not a partition of outbox.events", slot),
+                    errdetail("New events go there, and it was detached."),
+                    errhint("ALTER TABLE outbox.events ATTACH PARTITION outbox.events_%d FOR "
+                            "VALUES IN (%d)",
+                            slot, slot)));
+    pg_unreachable();
+}
+
+// What people added to outbox.events gets what an INSERT would give it.
+void
+fill_added_columns(Relation table, const AttrNumber *columns, TupleTableSlot *row)
+{
+    TupleDesc desc = RelationGetDescr(table);
+    EState *estate = nullptr;
+    for (int i = 0; i < desc->natts; i++)
+    {
+        const Form_pg_attribute attribute = TupleDescAttr(desc, i);
+        if (attribute->attisdropped || is_ours(columns, i))
+            continue;
+        if (attribute->attgenerated != '\0')
+            ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+                            errmsg("outbox.events has a generated column \"%s\"",
+                                   NameStr(attribute->attname)),
+                            errhint("Drop it, or use a view.")));
+        Node *value = build_column_default(table, i + 1);
+        if (value != nullptr)
+        {
+            estate = estate != nullptr ? estate : CreateExecutorState();
+            ExprState *state = ExecPrepareExpr(reinterpret_cast<Expr *>(value), estate);
+            row->tts_values[i] =
+                ExecEvalExpr(state, GetPerTupleExprContext(estate), &row->tts_isnull[i]);
+        }
+        if (row->tts_isnull[i] && attribute->attnotnull)
+            ereport(ERROR,
+                    (errcode(ERRCODE_NOT_NULL_VIOLATION),
+                     errmsg("null value in column \"%s\" of relation \"%s\" violates not-null "
+                            "constraint",
+                            NameStr(attribute->attname), RelationGetRelationName(table)),
+                     errtablecol(table, i + 1)));
+    }
+    // The executor's memory goes with the caller's context: the row still points into it.
+}
 
 } // namespace
 
@@ -89,19 +167,42 @@ made_last(const pg_uuid_t *id)
 }
 
 void
+find_event_columns(TupleDesc desc, AttrNumber *columns)
+{
+    for (int i = 0; i < kEventColumns; i++)
+    {
+        int found = i;
+        if (i >= desc->natts || !is_column(desc, i, kColumnNames[i]))
+            for (found = 0; found < desc->natts && !is_column(desc, found, kColumnNames[i]);)
+                found++;
+        if (found >= desc->natts)
+            ereport(ERROR,
+                    (errcode(ERRCODE_UNDEFINED_COLUMN),
+                     errmsg("a partition of outbox.events has no column \"%s\"", kColumnNames[i]),
+                     errhint("Run ALTER EXTENSION outbox UPDATE, or restart PostgreSQL after an "
+                             "update of the package.")));
+        columns[i] = static_cast<AttrNumber>(found + 1);
+    }
+}
+
+void
 insert_event(int slot_number, Datum *values, bool *nulls)
 {
     Relation relation = table_open(events_table(slot_number), RowExclusiveLock);
-    if (RelationGetNumberOfAttributes(relation) != kEventColumns)
-        ereport(ERROR,
-                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                 errmsg("outbox.events_%d does not have the columns that this library expects",
-                        slot_number),
-                 errhint("Run ALTER EXTENSION outbox UPDATE, or restart PostgreSQL after an "
-                         "update of the package.")));
-    TupleTableSlot *slot = MakeSingleTupleTableSlot(RelationGetDescr(relation), &TTSOpsVirtual);
-    memcpy(slot->tts_values, values, kEventColumns * sizeof(Datum));
-    memcpy(slot->tts_isnull, nulls, kEventColumns * sizeof(bool));
+    if (!relation->rd_rel->relispartition)
+        refuse_detached(slot_number);
+    TupleDesc desc = RelationGetDescr(relation);
+    AttrNumber columns[kEventColumns];
+    find_event_columns(desc, columns);
+    TupleTableSlot *slot = MakeSingleTupleTableSlot(desc, &TTSOpsVirtual);
+    memset(slot->tts_isnull, true, static_cast<size_t>(desc->natts) * sizeof(bool));
+    for (int i = 0; i < kEventColumns; i++)
+    {
+        slot->tts_values[columns[i] - 1] = values[i];
+        slot->tts_isnull[columns[i] - 1] = nulls[i];
+    }
+    if (desc->natts > kEventColumns)
+        fill_added_columns(relation, columns, slot);
     ExecStoreVirtualTuple(slot);
     insert_row(relation, slot);
     ExecDropSingleTupleTableSlot(slot);

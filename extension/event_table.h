@@ -48,8 +48,14 @@ void make_event_id(TimestampTz now, pg_uuid_t *id);
 // Whether this is the id that make_event_id() made last in this session.
 bool made_last(const pg_uuid_t *id);
 
-// Inserts a row of kEventColumns values into the partition `slot`, index entries included.
-// Raises undefined_table when the extension is not in this database.
+// Fills columns[c - 1] with the number that column c of EventColumn has in a table of this
+// description: columns may have been added and dropped, and a partition may have been attached that
+// has them in another order. Raises undefined_column when one is missing.
+OUTBOX_FOR_RELAY void find_event_columns(TupleDesc desc, AttrNumber *columns);
+
+// Inserts a row of kEventColumns values into the partition `slot`, index entries included. Columns
+// that somebody has added get their defaults. Raises undefined_table when the extension is not in
+// this database, and object_not_in_prerequisite_state when the partition is detached.
 OUTBOX_FOR_RELAY void insert_event(int slot, Datum *values, bool *nulls);
 
 } // namespace outbox

@@ -118,7 +118,7 @@ walk_object(Sink &sink, JsonbContainer *container)
     JsonbEntries value(container, 2 * pairs);
     value.skip_to(container, pairs);
     sink.plain("{");
-    for (size_t i = 0; i < pairs; i++, key.next(), value.next())
+    for (size_t i = 0; i < pairs && !sink.full(); i++, key.next(), value.next())
     {
         if (i > 0)
             sink.plain(", ");
@@ -138,7 +138,7 @@ walk_array(Sink &sink, JsonbContainer *container)
     JsonbEntries item(container, count);
     if (!scalar)
         sink.plain("[");
-    for (size_t i = 0; i < count; i++, item.next())
+    for (size_t i = 0; i < count && !sink.full(); i++, item.next())
     {
         if (i > 0)
             sink.plain(", ");
@@ -148,8 +148,9 @@ walk_array(Sink &sink, JsonbContainer *container)
         sink.plain("]");
 }
 
-// A sink has plain(text), string(text before it is quoted), numeric(value), enter() and leave().
-// Raises statement_too_complex where the stack ends.
+// A sink has plain(text), string(text before it is quoted), numeric(value), enter() and leave(),
+// and full(): once that is so, the rest is left out. Raises statement_too_complex where the stack
+// ends.
 template <class Sink>
 void
 walk_container(Sink &sink, JsonbContainer *container)

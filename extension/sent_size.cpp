@@ -139,6 +139,7 @@ struct SizeSink
                                     "emit_bytes().")));
     }
     void leave() { depth--; }
+    bool full() const { return false; }
 };
 
 // Of a length in Kafka's records: 7 bits a byte, one bit for the sign.

@@ -62,11 +62,12 @@ Progress::has_ample_room(std::size_t max_bytes) const noexcept
 
 std::uint64_t
 Progress::add(std::int64_t seq, std::size_t bytes, std::int64_t created_at, std::uint64_t locator,
-              const Memo &memo) noexcept
+              const Memo &memo, std::uint64_t xid) noexcept
 {
     assert(behind_prefix() < ring_.size());
     assert(!windows_.empty() && !windows_.back().closed);
-    at(tail_) = {seq, created_at, locator, static_cast<std::uint32_t>(bytes), false, false, memo};
+    at(tail_) = {seq,   created_at, locator, xid, static_cast<std::uint32_t>(bytes),
+                 false, false,      memo};
     in_flight_++;
     bytes_ += bytes;
     return tail_++;
@@ -86,7 +87,7 @@ Progress::find(std::uint64_t tag, InFlight &event) const noexcept
 {
     if (tag < head_ || tag >= tail_ || at(tag).acknowledged)
         return false;
-    event = {at(tag).seq, at(tag).locator, static_cast<std::size_t>(tag - head_) + 1};
+    event = {at(tag).seq, at(tag).locator, at(tag).xid, static_cast<std::size_t>(tag - head_) + 1};
     return true;
 }
 

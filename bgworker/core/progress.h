@@ -65,15 +65,17 @@ public:
     // single event would cost a transaction for each.
     bool has_ample_room(std::size_t max_bytes) const noexcept;
 
-    // Notes an event that goes to Kafka next, and returns its tag. Needs has_room(). The locator is
-    // the caller's, for find(), and so is the memo, for acknowledge().
+    // Notes an event that goes to Kafka next, and returns its tag. Needs has_room(). Locator and
+    // transaction id are the caller's, for find(), and so is the memo, for acknowledge().
     std::uint64_t add(std::int64_t seq, std::size_t bytes, std::int64_t created_at,
-                      std::uint64_t locator = 0, const Memo &memo = {}) noexcept;
+                      std::uint64_t locator = 0, const Memo &memo = {},
+                      std::uint64_t xid = 0) noexcept;
 
     struct InFlight
     {
         std::int64_t seq;
         std::uint64_t locator;
+        std::uint64_t xid;
         std::size_t distance; // events behind the prefix up to this one, itself included
     };
 
@@ -134,6 +136,7 @@ private:
         std::int64_t seq;
         std::int64_t created_at;
         std::uint64_t locator;
+        std::uint64_t xid;
         std::uint32_t bytes;
         bool acknowledged;
         bool published;

@@ -70,7 +70,7 @@ WindowKeys::offer(std::uint64_t xid, std::int64_t seq, Locator locator) noexcept
         return true;
     try
     {
-        return surveying_ ? offer_to_survey(xid, seq, locator) : offer_to_batch(seq, locator);
+        return surveying_ ? offer_to_survey(xid, seq, locator) : offer_to_batch(xid, seq, locator);
     }
     catch (const std::bad_alloc &)
     {
@@ -83,7 +83,7 @@ WindowKeys::offer_to_survey(std::uint64_t xid, std::int64_t seq, Locator locator
 {
     surveyed_++;
     if (keys_.size() < capacity_)
-        keys_.push_back({seq, locator});
+        keys_.push_back({seq, locator, xid});
     extend_zone(xid, seq);
     return true;
 }
@@ -112,7 +112,7 @@ WindowKeys::extend_zone(std::uint64_t xid, std::int64_t seq)
 }
 
 bool
-WindowKeys::offer_to_batch(std::int64_t seq, Locator locator)
+WindowKeys::offer_to_batch(std::uint64_t xid, std::int64_t seq, Locator locator)
 {
     Zone &zone = zones_[range_];
     if (seq >= limit_)
@@ -123,7 +123,7 @@ WindowKeys::offer_to_batch(std::int64_t seq, Locator locator)
     }
     if (keys_.size() == capacity_)
         return false;
-    keys_.push_back({seq, locator});
+    keys_.push_back({seq, locator, xid});
     return true;
 }
 

@@ -38,6 +38,7 @@ struct EventKey
 {
     std::int64_t seq;
     Locator locator;
+    std::uint64_t xid;
 };
 
 // A window is what one snapshot sees and an earlier one does not. Its events must go out by seq,
@@ -87,7 +88,7 @@ private:
     };
 
     bool offer_to_survey(std::uint64_t xid, std::int64_t seq, Locator locator);
-    bool offer_to_batch(std::int64_t seq, Locator locator);
+    bool offer_to_batch(std::uint64_t xid, std::int64_t seq, Locator locator);
     void extend_zone(std::uint64_t xid, std::int64_t seq);
     void finish_survey();
     void finish_batch();

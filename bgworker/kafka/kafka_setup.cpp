@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 
@@ -17,6 +18,9 @@ namespace
 // librdkafka's default, and where halving it ends.
 constexpr int kLargestBatch = 1000000;
 constexpr int kSmallestBatch = 1000;
+
+constexpr const char *kMaxMessageBytes = "message.max.bytes";
+constexpr std::size_t kRoomForKafka = std::size_t{64} * 1024;
 
 struct CloseFile
 {
@@ -113,14 +117,23 @@ read_properties(const char *directory, const char *file, const char *pairs, Kafk
     return add_properties("outbox.kafka_config", parse_config_pairs(pairs), setup, why);
 }
 
+std::size_t
+max_message_bytes(const KafkaSetup &setup) noexcept
+{
+    std::size_t bytes = setup.max_event_bytes + kRoomForKafka;
+    for (const Property &property : setup.properties)
+        if (property.name == kMaxMessageBytes)
+            bytes = std::strtoull(property.value.c_str(), nullptr, 10);
+    return bytes;
+}
+
 kafka::Producer *
 create_producer(const KafkaSetup &setup, int oversized_batches, int wake_fd, kafka::Failure &why)
 {
     std::vector<Property> properties;
     // Room for what Kafka adds to a record, so that emit()'s limit is the one that counts.
-    if (!names(setup, "message.max.bytes"))
-        properties.push_back(
-            {"message.max.bytes", std::to_string(setup.max_event_bytes + 64UL * 1024)});
+    if (!names(setup, kMaxMessageBytes))
+        properties.push_back({kMaxMessageBytes, std::to_string(max_message_bytes(setup))});
     // A record that Kafka refuses must not be overtaken by those sent after it: at most one request
     // a broker is under way, and a refusal ends the producer.
     if (!names(setup, "max.in.flight") && !names(setup, "max.in.flight.requests.per.connection"))

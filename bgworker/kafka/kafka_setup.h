@@ -31,6 +31,9 @@ struct KafkaSetup
 bool read_properties(const char *directory, const char *file, const char *pairs, KafkaSetup &setup,
                      kafka::Failure &why);
 
+// The largest message that a producer of this setup takes.
+std::size_t max_message_bytes(const KafkaSetup &setup) noexcept;
+
 // Returns a producer, or nullptr and the reason. Its batches are smaller by half for each time that
 // one was too large. Throws std::bad_alloc.
 kafka::Producer *create_producer(const KafkaSetup &setup, int oversized_batches, int wake_fd,

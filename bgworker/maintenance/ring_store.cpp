@@ -106,13 +106,11 @@ execute_for_slot(const char *statement, int slot, int expected)
 
 // A copy of the row that is in `from`'s buffers, with another slot.
 void
-copy_event(TupleTableSlot *from, int to)
+copy_event(const EventTables::Slot &from, int to)
 {
     Datum values[kEventColumns];
     bool nulls[kEventColumns];
-    slot_getallattrs(from);
-    memcpy(values, from->tts_values, sizeof(values));
-    memcpy(nulls, from->tts_isnull, sizeof(nulls));
+    row_values(from, values, nulls);
     values[kSlot - 1] = Int16GetDatum(static_cast<int16>(to));
     insert_event(to, values, nulls);
 }
@@ -122,10 +120,10 @@ move_event(EventTables *tables, int from, int to, int64 xid, int64 seq)
 {
     EventRow event;
     EventTables::Slot &slot = tables->slots[from];
-    if (find_event(tables, from, xid, seq, &event))
+    if (find_event(tables, from, xid, seq, GetCurrentTimestamp(), &event) && event.slot == from)
     {
         ItemPointerData place = slot.row->tts_tid;
-        copy_event(slot.row, to);
+        copy_event(slot, to);
         // Nobody else writes to rows; were it otherwise, this would be an error.
         simple_table_tuple_delete(slot.table, &place, GetActiveSnapshot());
     }

@@ -1,6 +1,6 @@
 #include "publisher.h"
 
-#include "bgworker/records/wire.h"
+#include "bgworker/records/event_record.h"
 
 #include "durability.h"
 
@@ -126,6 +126,7 @@ Publisher::end()
 {
     close_events(&tables_);
     end_transaction();
+    tell_removed();
 }
 
 // A window ends at its transaction's snapshot. The mark is read before that is taken: then every
@@ -313,9 +314,10 @@ Publisher::note_oldest_waiting()
 {
     const EventKey *key = keys_.next();
     EventRow event;
-    if (oldest_waiting_ != 0 || key == nullptr || !fetch_event(&tables_, key, &event))
+    if (oldest_waiting_ != 0 || key == nullptr ||
+        !fetch_event(&tables_, *key, GetCurrentTimestamp(), &event))
         return;
-    oldest_waiting_ = event.created_at;
+    oldest_waiting_ = event.emitted_at;
     MemoryContextReset(event_context_);
 }
 
@@ -323,7 +325,7 @@ Publisher::note_oldest_waiting()
 void
 Publisher::set_aside(const EventRow &event, const EventKey *key) noexcept
 {
-    const std::uint64_t tag = progress_.add(event.seq, 0, event.created_at, key->locator);
+    const std::uint64_t tag = progress_.add(event.seq, 0, event.emitted_at, key->locator);
     (void) progress_.acknowledge(tag, false);
 }
 
@@ -336,7 +338,7 @@ Publisher::is_done(const EventRow &event, const EventKey *key)
     if (found == done_.end() && !redelivery_.is_settled(event.seq))
         return false;
     const bool published = found != done_.end() && found->second;
-    const std::uint64_t tag = progress_.add(event.seq, 0, event.created_at, key->locator);
+    const std::uint64_t tag = progress_.add(event.seq, 0, event.emitted_at, key->locator);
     (void) progress_.acknowledge(tag, published);
     if (found != done_.end())
         done_.erase(found);
@@ -354,9 +356,9 @@ Publisher::HandOver
 Publisher::hand_over(const EventKey *key, TimestampTz now)
 {
     EventRow event;
-    if (!fetch_event(&tables_, key, &event))
+    if (!fetch_event(&tables_, *key, now, &event))
         return HandOver::done;
-    oldest_waiting_ = event.created_at;
+    oldest_waiting_ = event.emitted_at;
     if (!producer_)
         return HandOver::full;
     if (!progress_.has_room(0, max_bytes_))
@@ -364,34 +366,35 @@ Publisher::hand_over(const EventKey *key, TimestampTz now)
     if (is_done(event, key))
         return HandOver::done;
 
-    char topic[kTopicBuffer];
+    EventLine line;
     kafka::Record record;
-    const char *problem = build_record(event, now, topic, &record);
-    if (problem != nullptr)
+    kafka::Failure why;
+    if (!read_record(event, now, &line, &record, &why))
     {
-        redelivery_.refuse(event, slot_of(key->locator), true, 0, no_topic(problem), policy_);
+        redelivery_.refuse(event, line, true, 0, why, policy_);
         set_aside(event, key);
         return HandOver::done;
     }
     if (!progress_.has_room(size_in_flight(record), max_bytes_))
         return no_room();
     Lane lane;
-    if (redelivery_.must_wait(record.topic, key_of(event), &lane))
+    if (redelivery_.must_wait(line.topic, line.key, &lane))
     {
-        redelivery_.park(event, slot_of(key->locator), record.topic, lane);
+        redelivery_.park(event, line, lane);
         set_aside(event, key);
         return HandOver::done;
     }
-    return produce(event, key, &record);
+    return produce(event, line, key, &record);
 }
 
 Publisher::HandOver
-Publisher::produce(const EventRow &event, const EventKey *key, kafka::Record *record)
+Publisher::produce(const EventRow &event, const EventLine &line, const EventKey *key,
+                   kafka::Record *record)
 {
     const Memo memo = {sending_at_, static_cast<std::uint32_t>(size_of(*record)),
                        stats_.topic(record->topic)};
-    record->tag =
-        progress_.add(event.seq, size_in_flight(*record), event.created_at, key->locator, memo);
+    record->tag = progress_.add(event.seq, size_in_flight(*record), event.emitted_at, key->locator,
+                                memo, key->xid);
     kafka::Failure why;
     const kafka::ProduceResult result = producer_->produce(*record, why);
     if (result == kafka::ProduceResult::queued)
@@ -405,7 +408,7 @@ Publisher::produce(const EventRow &event, const EventKey *key, kafka::Record *re
     if (why.cls == kafka::FailureClass::event || why.cls == kafka::FailureClass::topic)
     {
         // Refused before it was queued: nothing can have overtaken it.
-        redelivery_.refuse(event, slot_of(key->locator), true, 0, why, policy_);
+        redelivery_.refuse(event, line, true, 0, why, policy_);
         set_aside(event, key);
         return HandOver::done;
     }

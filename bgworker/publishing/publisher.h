@@ -141,7 +141,8 @@ private:
     HandOver no_room() noexcept;
     HandOver hand_over(const EventKey *key, TimestampTz now);
     bool is_done(const EventRow &event, const EventKey *key);
-    HandOver produce(const EventRow &event, const EventKey *key, kafka::Record *record);
+    HandOver produce(const EventRow &event, const EventLine &line, const EventKey *key,
+                     kafka::Record *record);
     void set_aside(const EventRow &event, const EventKey *key) noexcept;
     bool redeliver(TimestampTz now);
 

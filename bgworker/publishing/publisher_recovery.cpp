@@ -3,6 +3,8 @@
 
 #include "publisher.h"
 
+#include "bgworker/records/event_record.h"
+
 #include "bgworker/guard.h"
 
 #include "extension/shared_state.h"
@@ -46,10 +48,15 @@ Publisher::park_tag(std::uint64_t tag, const kafka::Failure &failure)
     Progress::InFlight flight;
     if (!progress_.find(tag, flight))
         return;
-    const EventKey key = {flight.seq, flight.locator};
+    const EventKey key = {flight.seq, flight.locator, flight.xid};
     EventRow event;
-    if (fetch_event(&tables_, &key, &event))
-        redelivery_.refuse(event, slot_of(flight.locator), true, 0, failure, policy_);
+    EventLine line;
+    kafka::Failure unreadable;
+    if (fetch_event(&tables_, key, GetCurrentTimestamp(), &event))
+    {
+        const bool readable = read_line(event, &line, &unreadable);
+        redelivery_.refuse(event, line, true, 0, readable ? failure : unreadable, policy_);
+    }
     (void) progress_.acknowledge(tag, false);
 }
 

@@ -2,8 +2,6 @@
 
 #include "bgworker/guard.h"
 
-#include "extension/text_view.h"
-
 extern "C"
 {
 #include "access/clog.h"
@@ -18,37 +16,6 @@ namespace
 {
 
 constexpr int kInterruptInterval = 4096;
-
-Oid
-relation_named(Oid schema, const char *pattern, int slot)
-{
-    char name[NAMEDATALEN];
-    snprintf(name, sizeof(name), pattern, slot);
-    return get_relname_relid(name, schema);
-}
-
-OpenResult
-open_slot(EventTables *tables, Oid schema, int number)
-{
-    const Oid table = relation_named(schema, "events_%d", number);
-    const OpenResult result = lock_relation(table, AccessShareLock);
-    if (result != OpenResult::opened)
-        return result;
-    EventTables::Slot &slot = tables->slots[number];
-    slot.table = table_open(table, NoLock);
-    if (RelationGetNumberOfBlocks(slot.table) == 0)
-        return OpenResult::opened;
-    const Oid index = relation_named(schema, "events_%d_xid_seq", number);
-    if (!OidIsValid(index))
-        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT),
-                        errmsg("index outbox.events_%d_xid_seq does not exist", number),
-                        errhint("The relay needs it: drop and create the extension again, or "
-                                "create the index on (xid, seq).")));
-    slot.index = index_open(index, AccessShareLock);
-    slot.fetch = table_index_fetch_begin(slot.table);
-    slot.row = table_slot_create(slot.table, nullptr);
-    return OpenResult::opened;
-}
 
 void
 set_key(ScanKeyData *key, AttrNumber column, StrategyNumber strategy, RegProcedure procedure,
@@ -76,6 +43,17 @@ set_keys(ScanKeyData *keys, const IndexRange &range)
     return 2;
 }
 
+// Whether the server still knows how this transaction ended. Ids are compared in their 64-bit form:
+// a backlog may be older than what the 32-bit form can tell from the future. Hold
+// XactTruncationLock to use the answer.
+bool
+has_commit_status(uint64 xid)
+{
+    const uint64 next = U64FromFullTransactionId(ReadNextFullTransactionId());
+    const uint64 age = static_cast<uint32>(static_cast<uint32>(next) - oldest_known_xid());
+    return xid < next && xid + age >= next && TransactionIdIsNormal(static_cast<uint32>(xid));
+}
+
 // Remembers the latest commit record that asynchronous commits of these transactions wrote. The
 // server keeps one per group of 32 neighbouring ids, so one look a group is enough.
 struct CommitLog
@@ -93,14 +71,15 @@ note_commit(CommitLog *log, uint64 xid)
     if (group == log->last_group)
         return;
     log->last_group = group;
-    const TransactionId short_xid = static_cast<TransactionId>(xid);
-    // The status of very old transactions is gone, and with it any doubt about their durability.
-    if (!TransactionIdIsNormal(short_xid) || TransactionIdPrecedes(short_xid, oldest_known_xid()))
-        return;
+    // The status of very old transactions is gone, and with it any doubt about their durability. It
+    // must not go while it is looked at.
+    XLogRecPtr lsn = InvalidXLogRecPtr;
+    LWLockAcquire(XactTruncationLock, LW_SHARED);
     // Not TransactionIdGetCommitLSN(): what that remembers of this id may be older than the commits
     // of its neighbours.
-    XLogRecPtr lsn = InvalidXLogRecPtr;
-    (void) TransactionIdGetStatus(short_xid, &lsn);
+    if (has_commit_status(xid))
+        (void) TransactionIdGetStatus(static_cast<TransactionId>(xid), &lsn);
+    LWLockRelease(XactTruncationLock);
     if (lsn > log->latest)
         log->latest = lsn;
 }
@@ -179,81 +158,160 @@ find_row(const EventTables::Slot &slot, ScanKeyData *key)
     return found;
 }
 
-Datum
-column(TupleTableSlot *row, EventColumn number)
+// The row in a slot's buffers, column by column.
+struct Columns
 {
-    return row->tts_values[number - 1];
-}
+    const EventTables::Slot &slot;
 
-bool
-is_null(TupleTableSlot *row, EventColumn number)
-{
-    return row->tts_isnull[number - 1];
-}
-
-text *
-text_column(TupleTableSlot *row, EventColumn number)
-{
-    return is_null(row, number) ? nullptr : DatumGetTextPP(column(row, number));
-}
-
-Jsonb *
-jsonb_column(TupleTableSlot *row, EventColumn number)
-{
-    return is_null(row, number) ? nullptr : DatumGetJsonbP(column(row, number));
-}
-
-void
-read_columns(TupleTableSlot *row, EventRow *event)
-{
-    slot_getallattrs(row);
-    event->seq = DatumGetInt64(column(row, kSeq));
-    event->xid = DatumGetInt64(column(row, kXid));
-    event->created_at = DatumGetTimestampTz(column(row, kCreatedAt));
-    event->id = DatumGetUUIDP(column(row, kId));
-    event->has_schema_version = !is_null(row, kSchemaVersion);
-    event->schema_version =
-        event->has_schema_version ? DatumGetInt32(column(row, kSchemaVersion)) : 0;
-    event->aggregate_type = text_column(row, kAggregateType);
-    event->aggregate_id = text_column(row, kAggregateId);
-    event->event_type = text_column(row, kEventType);
-    event->partition_key = text_column(row, kPartitionKey);
-    event->payload = jsonb_column(row, kPayload);
-    event->payload_bytes = reinterpret_cast<bytea *>(text_column(row, kPayloadBytes));
-    event->headers = jsonb_column(row, kHeaders);
-}
-
-} // namespace
-
-OpenResult
-open_events(EventTables *tables)
-{
-    memset(tables, 0, sizeof(*tables));
-    const Oid schema = get_namespace_oid("outbox", true);
-    if (!OidIsValid(schema))
-        return OpenResult::missing;
-    OpenResult result = lock_relation(get_relname_relid("relay_position", schema), AccessShareLock);
-    for (int slot = 0; slot < kRingSlots && result == OpenResult::opened; slot++)
-        result = open_slot(tables, schema, slot);
-    return result;
-}
-
-void
-close_events(EventTables *tables)
-{
-    for (EventTables::Slot &slot : tables->slots)
+    int index(EventColumn number) const { return slot.columns[number - 1] - 1; }
+    bool is_null(EventColumn number) const { return slot.row->tts_isnull[index(number)]; }
+    Datum value(EventColumn number) const { return slot.row->tts_values[index(number)]; }
+    struct varlena *stored(EventColumn number) const
     {
-        if (slot.fetch != nullptr)
-            table_index_fetch_end(slot.fetch);
-        if (slot.row != nullptr)
-            ExecDropSingleTupleTableSlot(slot.row);
-        if (slot.index != nullptr)
-            index_close(slot.index, NoLock);
-        if (slot.table != nullptr)
-            table_close(slot.table, NoLock);
-        slot = {};
+        return is_null(number) ? nullptr
+                               : reinterpret_cast<struct varlena *>(DatumGetPointer(value(number)));
+    }
+};
+
+// A person needs an id to settle an event by: version 8 of RFC 9562, with the numbers in it.
+void
+make_id(int64 xid, int64 seq, pg_uuid_t *id)
+{
+    uint64 halves[2] = {static_cast<uint64>(xid), static_cast<uint64>(seq)};
+    for (int i = 0; i < UUID_LEN; i++)
+        id->data[i] = static_cast<unsigned char>(halves[i / 8] >> (56 - 8 * (i % 8)));
+    id->data[6] = static_cast<unsigned char>(0x80 | (id->data[6] & 0x0f));
+    id->data[8] = static_cast<unsigned char>(0x80 | (id->data[8] & 0x3f));
+}
+
+void
+read_columns(const EventTables::Slot &slot, int number, TimestampTz now, EventRow *event)
+{
+    const Columns row = {slot};
+    event->slot = number;
+    event->missing = nullptr;
+    event->has_schema_version = !row.is_null(kSchemaVersion);
+    event->schema_version =
+        event->has_schema_version ? DatumGetInt32(row.value(kSchemaVersion)) : 0;
+    event->aggregate_type = row.stored(kAggregateType);
+    event->aggregate_id = row.stored(kAggregateId);
+    event->event_type = row.stored(kEventType);
+    event->partition_key = row.stored(kPartitionKey);
+    event->payload = row.stored(kPayload);
+    event->payload_bytes = row.stored(kPayloadBytes);
+    event->headers = row.stored(kHeaders);
+    if (event->aggregate_type == nullptr)
+        event->missing = "aggregate_type";
+    else if (event->aggregate_id == nullptr)
+        event->missing = "aggregate_id";
+    else if (event->event_type == nullptr)
+        event->missing = "event_type";
+    event->created_at = now;
+    if (row.is_null(kCreatedAt))
+        event->missing = "created_at";
+    else
+        event->created_at = DatumGetTimestampTz(row.value(kCreatedAt));
+    event->emitted_at = TIMESTAMP_NOT_FINITE(event->created_at) ? now : Min(event->created_at, now);
+    if (!row.is_null(kId))
+        event->id = *DatumGetUUIDP(row.value(kId));
+    else
+    {
+        make_id(event->xid, event->seq, &event->id);
+        event->missing = "id";
     }
 }
+
+// Reads the row at a place, if it is the one of these numbers: another one may have been put there.
+bool
+read_at(EventTables *tables, int number, ItemPointerData place, int64 xid, int64 seq,
+        TimestampTz now, EventRow *event)
+{
+    EventTables::Slot &slot = tables->slots[number];
+    bool again = false;
+    bool all_dead = false;
+    if (slot.fetch == nullptr || !table_index_fetch_tuple(slot.fetch, &place, GetActiveSnapshot(),
+                                                          slot.row, &again, &all_dead))
+        return false;
+    slot_getallattrs(slot.row);
+    const Columns row = {slot};
+    if (row.is_null(kSeq) || row.is_null(kXid) || DatumGetInt64(row.value(kSeq)) != seq ||
+        DatumGetInt64(row.value(kXid)) != xid)
+        return false;
+    event->seq = seq;
+    event->xid = xid;
+    read_columns(slot, number, now, event);
+    return true;
+}
+
+// Whether the row at a place of the index is none because what wrote it was rolled back.
+bool
+is_rolled_back(const EventTables::Slot &slot, ItemPointer place)
+{
+    ItemPointerData at = *place;
+    bool again = false;
+    bool all_dead = false;
+    if (!table_index_fetch_tuple(slot.fetch, &at, SnapshotAny, slot.row, &again, &all_dead))
+        return false;
+    bool is_null;
+    const Datum writer = slot_getsysattr(slot.row, MinTransactionIdAttributeNumber, &is_null);
+    return !is_null && !TransactionIdDidCommit(DatumGetTransactionId(writer));
+}
+
+// Looks for the row in the index of one slot. `rolled_back`, if given, is set when there is an
+// entry of a row that was.
+bool
+find_in_slot(EventTables *tables, int number, int64 xid, int64 seq, TimestampTz now,
+             EventRow *event, bool *rolled_back)
+{
+    const EventTables::Slot &slot = tables->slots[number];
+    if (slot.index == nullptr)
+        return false;
+    ScanKeyData keys[3];
+    const uint64 transaction = static_cast<uint64>(xid);
+    const int count = set_keys(keys, {number, {transaction, seq}, {transaction, seq}});
+    IndexScanDesc scan = begin_index_scan(slot.table, slot.index, GetActiveSnapshot(), count);
+    index_rescan(scan, keys, count, nullptr, 0);
+    bool found = false;
+    ItemPointer place;
+    while (!found && (place = index_getnext_tid(scan, ForwardScanDirection)) != nullptr)
+    {
+        found = read_at(tables, number, *place, xid, seq, now, event);
+        if (!found && rolled_back != nullptr)
+            *rolled_back = *rolled_back || is_rolled_back(slot, place);
+    }
+    index_endscan(scan);
+    return found;
+}
+
+// Whether a transaction that has ended was committed.
+bool
+has_committed(uint64 xid)
+{
+    static uint64 last = 0;
+    static bool last_committed = false;
+    if (xid == last)
+        return last_committed;
+    LWLockAcquire(XactTruncationLock, LW_SHARED);
+    // The rows of what was rolled back are removed before its status is.
+    const bool committed =
+        !has_commit_status(xid) || TransactionIdDidCommit(static_cast<TransactionId>(xid));
+    LWLockRelease(XactTruncationLock);
+    last = xid;
+    last_committed = committed;
+    return committed;
+}
+
+struct Removed
+{
+    uint64 count;
+    uint64 told_of; // as of the call of tell_removed() before
+    int slot;
+    int64 first;
+    int64 last;
+};
+Removed removed = {};
+
+} // namespace
 
 void
 take_snapshot(XidSnapshot *snapshot)
@@ -291,44 +349,67 @@ scan_keys(EventTables *tables, WindowKeys *keys, XLogRecPtr *commit_lsn)
 }
 
 bool
-fetch_event(EventTables *tables, const EventKey *key, EventRow *event)
+fetch_event(EventTables *tables, const EventKey &key, TimestampTz now, EventRow *event)
 {
-    EventTables::Slot &slot = tables->slots[slot_of(key->locator)];
-    if (slot.fetch == nullptr)
-        return false;
+    const int slot = slot_of(key.locator);
+    const int64 xid = static_cast<int64>(key.xid);
     ItemPointerData place;
-    ItemPointerSet(&place, static_cast<BlockNumber>(key->locator >> 16),
-                   static_cast<OffsetNumber>(key->locator & 0xffff));
-    bool again = false;
-    bool all_dead = false;
-    if (!table_index_fetch_tuple(slot.fetch, &place, GetActiveSnapshot(), slot.row, &again,
-                                 &all_dead))
-        return false;
-    read_columns(slot.row, event);
-    // The place of a rolled-back row may have been given to another one.
-    return event->seq == key->seq;
+    ItemPointerSet(&place, static_cast<BlockNumber>(key.locator >> 16),
+                   static_cast<OffsetNumber>(key.locator & 0xffff));
+    if (read_at(tables, slot, place, xid, key.seq, now, event))
+        return true;
+    bool rolled_back = false;
+    if (find_in_slot(tables, slot, xid, key.seq, now, event, &rolled_back))
+        return true;
+    if (!rolled_back && has_committed(key.xid))
+        note_removed(slot, key.seq);
+    return false;
 }
 
 bool
-find_event(EventTables *tables, int slot_number, int64 xid, int64 seq, EventRow *event)
+find_event(EventTables *tables, int slot, int64 xid, int64 seq, TimestampTz now, EventRow *event)
 {
-    const EventTables::Slot &slot = tables->slots[slot_number];
-    if (slot.index == nullptr)
-        return false;
-    ScanKeyData keys[3];
-    const uint64 transaction = static_cast<uint64>(xid);
-    const int count = set_keys(keys, {slot_number, {transaction, seq}, {transaction, seq}});
-    IndexScanDesc scan = begin_index_scan(slot.table, slot.index, GetActiveSnapshot(), count);
-    index_rescan(scan, keys, count, nullptr, 0);
-    bool found = false;
-    ItemPointer place;
-    while (!found && (place = index_getnext_tid(scan, ForwardScanDirection)) != nullptr)
-    {
-        const EventKey key = {seq, make_locator(slot_number, place)};
-        found = fetch_event(tables, &key, event);
-    }
-    index_endscan(scan);
+    bool found =
+        slot >= 0 && slot < kRingSlots && find_in_slot(tables, slot, xid, seq, now, event, nullptr);
+    for (int other = 0; other < kRingSlots && !found; other++)
+        found = other != slot && find_in_slot(tables, other, xid, seq, now, event, nullptr);
     return found;
+}
+
+void
+note_removed(int slot, int64 seq) noexcept
+{
+    if (removed.count == 0)
+        removed.first = removed.last = seq;
+    removed.count++;
+    removed.slot = slot;
+    removed.first = Min(removed.first, seq);
+    removed.last = Max(removed.last, seq);
+}
+
+void
+tell_removed()
+{
+    if (removed.count == 0)
+        return;
+    if (removed.count != removed.told_of)
+    {
+        removed.told_of = removed.count;
+        return;
+    }
+    const Removed told = removed;
+    removed = {};
+    ereport(
+        WARNING,
+        (errcode(ERRCODE_NO_DATA_FOUND),
+         errmsg("outbox relay: " UINT64_FORMAT " events were gone before they were published",
+                told.count),
+         errdetail("Their rows are not in outbox.events any more, the last in outbox.events_%d; "
+                   "numbers (seq) " INT64_FORMAT " to " INT64_FORMAT ".",
+                   told.slot, told.first, told.last),
+         errhint("TRUNCATE and DELETE remove events for good; the relay empties partitions "
+                 "by itself. Rows of rolled-back savepoints that VACUUM removed may be among "
+                 "them.")));
 }
 
 bool
@@ -382,7 +463,7 @@ lowest_xid(EventTables *tables)
         if (slot.index == nullptr || !find_row(slot, &key))
             continue;
         slot_getallattrs(slot.row);
-        lowest = Min(lowest, DatumGetInt64(column(slot.row, kXid)));
+        lowest = Min(lowest, DatumGetInt64(Columns{slot}.value(kXid)));
     }
     return lowest;
 }
@@ -399,12 +480,6 @@ int
 slot_of(Locator locator)
 {
     return static_cast<int>(locator >> 56);
-}
-
-std::string_view
-key_of(const EventRow &event)
-{
-    return text_view(event.partition_key != nullptr ? event.partition_key : event.aggregate_id);
 }
 
 } // namespace outbox

@@ -1,54 +1,37 @@
 // Reads committed events: index entries of a window, and rows by their place.
 #pragma once
 
-#include <string_view>
-
 #include "bgworker/core/window_keys.h"
 #include "bgworker/core/xid_snapshot.h"
 
-#include "bgworker/relation_lock.h"
-
-#include "extension/event_table.h"
+#include "event_tables.h"
 
 namespace outbox
 {
 
-// A row of outbox.events. Points into the reader's buffers until the next fetch.
+// A row of outbox.events. Points into the slot's buffers until the next row of that slot is read.
+// The texts are as they are stored, perhaps compressed or out of line: what is in them only
+// event_record.h finds out, which can fail. Null: SQL's null.
 struct EventRow
 {
+    int slot;
     int64 seq;
     int64 xid;
+    // When it was emitted, for how long it has been waiting: created_at, but never later than now.
+    TimestampTz emitted_at;
     TimestampTz created_at;
-    const pg_uuid_t *id;
+    pg_uuid_t id; // made from seq and xid when the row has none
     bool has_schema_version;
     int32 schema_version;
-    text *aggregate_type;
-    text *aggregate_id;
-    text *event_type;
-    text *partition_key; // null: aggregate_id
-    Jsonb *payload;
-    bytea *payload_bytes;
-    Jsonb *headers;
+    struct varlena *aggregate_type;
+    struct varlena *aggregate_id;
+    struct varlena *event_type;
+    struct varlena *partition_key; // null: aggregate_id
+    struct varlena *payload;
+    struct varlena *payload_bytes;
+    struct varlena *headers;
+    const char *missing; // a column that is null and must not be, or null
 };
-
-// The ring's tables, opened for one transaction.
-struct EventTables
-{
-    struct Slot
-    {
-        Relation table; // null: the slot is empty, or not opened
-        Relation index;
-        IndexFetchTableData *fetch;
-        TupleTableSlot *row;
-    };
-    Slot slots[kRingSlots];
-};
-
-// Opens the tables without waiting for a lock. To be called first in a transaction.
-OpenResult open_events(EventTables *tables);
-
-// Closes them; the locks go with the transaction.
-void close_events(EventTables *tables);
 
 // The snapshot of the current transaction, in 64-bit form. May raise an error.
 void take_snapshot(XidSnapshot *snapshot);
@@ -57,12 +40,21 @@ void take_snapshot(XidSnapshot *snapshot);
 // flushed yet, of all transactions met. Returns false when a shutdown was requested meanwhile.
 bool scan_keys(EventTables *tables, WindowKeys *keys, XLogRecPtr *commit_lsn);
 
-// Reads the row at the place; false when it is not there: its subtransaction or transaction was
-// rolled back. Memory goes to the current context.
-bool fetch_event(EventTables *tables, const EventKey *key, EventRow *event);
+// Reads the row of a key: at its place, or, when the table was rewritten since, where the index
+// says that it is. False when there is no such row: its subtransaction or transaction was rolled
+// back; or somebody has removed it, which is told in the log.
+bool fetch_event(EventTables *tables, const EventKey &key, TimestampTz now, EventRow *event);
 
-// Finds the row of an event by its numbers and reads it; false when it is not there.
-bool find_event(EventTables *tables, int slot, int64 xid, int64 seq, EventRow *event);
+// Finds the row of an event by its numbers, in this slot or another one, and reads it; false when
+// it is not there.
+bool find_event(EventTables *tables, int slot, int64 xid, int64 seq, TimestampTz now,
+                EventRow *event);
+
+// Notes that an event was removed by hand before it was published, for tell_removed().
+void note_removed(int slot, int64 seq) noexcept;
+
+// Tells the log of removed events, once none was noted since the call before.
+void tell_removed();
 
 // Whether there are rows that came with a dump and have no place in the stream yet: their xid is
 // negative.
@@ -81,8 +73,5 @@ int64 lowest_xid(EventTables *tables);
 // Encoding of a row's place: slot, block, offset.
 Locator make_locator(int slot, const ItemPointerData *place);
 int slot_of(Locator locator);
-
-// The Kafka key of an event, in the server's encoding.
-std::string_view key_of(const EventRow &event);
 
 } // namespace outbox

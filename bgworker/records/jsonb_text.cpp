@@ -45,46 +45,65 @@ append_special(StringInfo to, unsigned char character)
     }
 }
 
-// In runs of characters that need no escape: most texts are one.
-void
-append_string(StringInfo to, std::string_view text)
-{
-    append_view(to, "\"");
-    size_t run = 0;
-    for (;;)
-    {
-        const size_t special = find_special(text, run);
-        append_view(to, text.substr(run, special - run));
-        if (special == text.size())
-            break;
-        append_special(to, static_cast<unsigned char>(text[special]));
-        run = special + 1;
-    }
-    append_view(to, "\"");
-}
-
+// The text under way.
 struct TextSink
 {
-    StringInfo to;
+    StringInfoData to;
+    size_t limit;
+    int depth_left;
+    JsonbTextResult result;
 
-    void plain(std::string_view text) { append_view(to, text); }
-    void string(std::string_view text) { append_string(to, text); }
-    void numeric(Numeric value) { append_numeric(to, value); }
-    void enter() {}
-    void leave() {}
+    bool full()
+    {
+        if (static_cast<size_t>(to.len) > limit)
+            result = JsonbTextResult::too_long;
+        return result != JsonbTextResult::whole;
+    }
+
+    void plain(std::string_view text) { append_view(&to, text); }
+    void numeric(Numeric value) { append_numeric(&to, value); }
+    void enter()
+    {
+        if (depth_left-- == 0)
+            result = JsonbTextResult::too_deep;
+    }
+    void leave() { depth_left++; }
+
+    // In runs of characters that need no escape: most texts are one.
+    void string(std::string_view text)
+    {
+        if (text.size() > limit)
+        {
+            result = JsonbTextResult::too_long;
+            return;
+        }
+        plain("\"");
+        size_t run = 0;
+        for (;;)
+        {
+            const size_t special = find_special(text, run);
+            plain(text.substr(run, special - run));
+            if (special == text.size() || full())
+                break;
+            append_special(&to, static_cast<unsigned char>(text[special]));
+            run = special + 1;
+        }
+        plain("\"");
+    }
 };
 
 } // namespace
 
-std::string_view
-jsonb_text(Jsonb *value)
+JsonbTextResult
+jsonb_text(Jsonb *value, size_t limit, int depth, std::string_view *text)
 {
-    StringInfoData text;
-    initStringInfo(&text);
-    enlargeStringInfo(&text, static_cast<int>(VARSIZE(value)));
-    TextSink sink = {&text};
+    TextSink sink = {{}, limit, depth, JsonbTextResult::whole};
+    initStringInfo(&sink.to);
+    enlargeStringInfo(&sink.to, static_cast<int>(Min(VARSIZE(value), limit)));
     walk_container(sink, &value->root);
-    return {text.data, static_cast<size_t>(text.len)};
+    (void) sink.full();
+    *text = {sink.to.data, static_cast<size_t>(sink.to.len)};
+    return sink.result;
 }
 
 } // namespace outbox

@@ -53,8 +53,9 @@ append_numeric(StringInfo to, Numeric value)
     const NumericForm form = form_of(value);
     if (form.special)
     {
-        appendStringInfoString(
-            to, DatumGetCString(DirectFunctionCall1(numeric_out, NumericGetDatum(value))));
+        char *text = DatumGetCString(DirectFunctionCall1(numeric_out, NumericGetDatum(value)));
+        appendStringInfoString(to, text);
+        pfree(text);
         return;
     }
     enlargeStringInfo(to, static_cast<int>(numeric_text_bytes(value)));

@@ -1,7 +1,11 @@
 #include "bgworker/core/lanes.h"
 #include "bgworker/kafka/failure.h"
 
+#include "event_record.h"
 #include "routing.h"
+#include "wire.h"
+
+#include "attempt.h"
 
 #include "bgworker/redelivery/delivery_store.h"
 
@@ -40,7 +44,10 @@ set_source()
     const char *name = get_database_name(MyDatabaseId);
     if (name == nullptr)
         name = "";
-    const char *converted = pg_server_to_any(name, static_cast<int>(strlen(name)), PG_UTF8);
+    // The name may have been given in another database's encoding: then its bytes, as they are.
+    std::string_view converted = name;
+    kafka::Failure ignored;
+    (void) attempt([&] { converted = to_utf8(name); }, &ignored);
     source_length = default_source(converted, source);
 }
 
@@ -49,13 +56,11 @@ void
 move_one(EventTables *tables, int64 seq, int64 xid, int slot, std::string_view topic)
 {
     EventRow event;
-    if (!find_event(tables, slot, xid, seq, &event))
-        return;
-    char buffer[kMaxTopicLength];
-    const TopicName name = topic_by(route_of(event), event, buffer, sizeof(buffer));
-    const std::string_view now = {buffer, name.length};
-    if (name.error == nullptr && now != topic)
-        move_to_topic(seq, now, key_lane(now, key_of(event)));
+    EventLine line;
+    kafka::Failure ignored; // it stays where it is, and is told when it is sent
+    if (find_event(tables, slot, xid, seq, GetCurrentTimestamp(), &event) &&
+        read_line(event, &line, &ignored) && line.topic != topic)
+        move_to_topic(seq, line.topic, key_lane(line.topic, line.key));
 }
 
 } // namespace
@@ -77,30 +82,22 @@ is_routing_known()
 }
 
 const Route *
-route_of(const EventRow &event)
+route_of(std::string_view aggregate_type, std::string_view event_type)
 {
     const RouteTable *table = routes();
     if (table == nullptr || table->empty())
         return nullptr;
-    const RouteTable::Entry *entry =
-        table->find(text_view(event.aggregate_type), text_view(event.event_type));
+    const RouteTable::Entry *entry = table->find(aggregate_type, event_type);
     return entry != nullptr ? &entry->route : nullptr;
 }
 
 TopicName
-topic_by(const Route *route, const EventRow &event, char *buffer, size_t capacity)
+topic_by(const Route *route, std::string_view aggregate_type, std::string_view event_type,
+         char *buffer, size_t capacity)
 {
     const TopicTemplate &topic =
         route != nullptr && route->has_topic ? route->topic : default_topic;
-    return topic.expand(text_view(event.aggregate_type), text_view(event.event_type), buffer,
-                        capacity);
-}
-
-bool
-blocks_key(const EventRow &event, bool by_default)
-{
-    const Route *route = route_of(event);
-    return route != nullptr ? route->blocks.value_or(by_default) : by_default;
+    return topic.expand(aggregate_type, event_type, buffer, capacity);
 }
 
 HeadersFormat

@@ -17,14 +17,12 @@ RoutesLoaded load_routing(Verdict *verdict);
 // Whether there are routes to go by; none before the first load_routing() that was good.
 bool is_routing_known();
 
-// The row for an event; null: as the settings say.
-const Route *route_of(const EventRow &event);
+// The row for an event of these types; null: as the settings say.
+const Route *route_of(std::string_view aggregate_type, std::string_view event_type);
 
 // The topic by a row that route_of() gave.
-TopicName topic_by(const Route *route, const EventRow &event, char *buffer, size_t capacity);
-
-// Whether later events of the key wait when Kafka refuses this one.
-bool blocks_key(const EventRow &event, bool by_default);
+TopicName topic_by(const Route *route, std::string_view aggregate_type, std::string_view event_type,
+                   char *buffer, size_t capacity);
 
 HeadersFormat headers_by(const Route *route);
 

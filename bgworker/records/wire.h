@@ -1,6 +1,8 @@
-// An event as Kafka gets it: topic, key, value and headers as Debezium's outbox event router with
-// its string converter writes them.
+// An event as Kafka gets it: key, value and headers as Debezium's outbox event router with its
+// string converter writes them.
 #pragma once
+
+#include "extension/core/cloudevents.h"
 
 #include "bgworker/kafka/producer.h"
 
@@ -9,20 +11,40 @@
 namespace outbox
 {
 
-// Builds the record of an event. Everything it points to is in the current memory context or in
-// the event, but for the topic, which is in `topic_buffer`. Returns null, or why the event has no
-// topic.
-constexpr int kTopicBuffer = 256;
-const char *build_record(const EventRow &event, TimestampTz now, char *topic_buffer,
-                         kafka::Record *record);
+// What is in an event's row, in the server's encoding.
+struct EventTexts
+{
+    std::string_view aggregate_type;
+    std::string_view aggregate_id;
+    std::string_view event_type;
+    std::string_view key;
+    Jsonb *payload;
+    struct varlena *payload_bytes;
+    Jsonb *headers;
+    HeadersFormat format;
+};
 
-// Why an event is refused whose types make no topic name; `problem` is what build_record() said.
-kafka::Failure no_topic(const char *problem);
+enum class BuildResult
+{
+    built,
+    too_large,
+    too_deep,
+    refused
+};
 
-// Bytes of a record's key, value and headers, as they are before compression.
-size_t size_of(const kafka::Record &record);
+struct RecordProblem
+{
+    int sqlerrcode;
+    char text[384];
+};
 
-// What a record takes in memory while it is in flight, roughly.
-size_t size_in_flight(const kafka::Record &record);
+// Builds the record of an event, but for its topic, in the current memory context. Stops as soon as
+// it is larger than `limit`; refuses a payload that is nested deeper than `depth`. May raise an
+// error: what is in an event may have no form in UTF-8.
+BuildResult build_record(const EventRow &event, const EventTexts &texts, TimestampTz now,
+                         size_t limit, int depth, kafka::Record *record, RecordProblem *problem);
+
+// The same text in UTF-8, Kafka's encoding. May raise an error.
+std::string_view to_utf8(std::string_view value);
 
 } // namespace outbox

@@ -2,9 +2,6 @@
 
 #include "redelivery.h"
 
-#include "bgworker/records/routing.h"
-#include "bgworker/records/wire.h"
-
 #include "bgworker/guard.h"
 
 namespace outbox
@@ -205,30 +202,30 @@ Redelivery::note_refusal(const DeliveryRow &row, EventTables *tables, const kafk
                          const FailurePolicy &policy)
 {
     EventRow event;
-    if (find_event(tables, row.slot, row.xid, row.seq, &event))
-        refuse(event, row.slot, false, row.attempts, failure, policy);
+    EventLine line;
+    kafka::Failure unreadable;
+    if (find_event(tables, row.slot, row.xid, row.seq, GetCurrentTimestamp(), &event))
+    {
+        const bool readable = read_line(event, &line, &unreadable);
+        refuse(event, line, false, row.attempts, readable ? failure : unreadable, policy);
+    }
     reload_ = true;
 }
 
 void
-Redelivery::refuse(const EventRow &event, int slot, bool from_stream, int attempts_before,
-                   const kafka::Failure &failure, const FailurePolicy &policy)
+Redelivery::refuse(const EventRow &event, const EventLine &line, bool from_stream,
+                   int attempts_before, const kafka::Failure &failure, const FailurePolicy &policy)
 {
-    char topic[kTopicBuffer];
-    kafka::Record record;
-    if (build_record(event, GetCurrentTimestamp(), topic, &record) != nullptr)
-        record.topic = "?";
-    const std::uint16_t counted_as = stats_.topic(record.topic);
+    const std::uint16_t counted_as = stats_.topic(line.topic);
     stats_.refused(counted_as);
     // A topic that is refused as a whole is retried for ever: its events are not at fault.
     const bool whole_topic = failure.cls == kafka::FailureClass::topic;
-    const Lane lane =
-        whole_topic ? topic_lane(record.topic) : key_lane(record.topic, key_of(event));
-    const bool blocking = whole_topic || blocks_key(event, policy.block);
+    const Lane lane = whole_topic ? topic_lane(line.topic) : key_lane(line.topic, line.key);
+    const bool blocking = whole_topic || blocks_key(line, policy.block);
     Lane behind = lane;
-    const bool waits = from_stream && must_wait(record.topic, key_of(event), &behind);
-    const ParkedEvent parked = {event.seq, event.xid,    slot,         event.id,
-                                behind,    record.topic, key_of(event)};
+    const bool waits = from_stream && must_wait(line.topic, line.key, &behind);
+    const ParkedEvent parked = {event.seq, event.xid,  event.slot, &event.id,
+                                behind,    line.topic, line.key};
     if (waits)
     {
         park_waiting(parked);
@@ -247,9 +244,9 @@ Redelivery::refuse(const EventRow &event, int slot, bool from_stream, int attemp
 }
 
 void
-Redelivery::park(const EventRow &event, int slot, std::string_view topic, Lane lane)
+Redelivery::park(const EventRow &event, const EventLine &line, Lane lane)
 {
-    park_waiting({event.seq, event.xid, slot, event.id, lane, topic, key_of(event)});
+    park_waiting({event.seq, event.xid, event.slot, &event.id, lane, line.topic, line.key});
 }
 
 void

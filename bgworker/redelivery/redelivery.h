@@ -4,7 +4,7 @@
 #include "bgworker/core/lanes.h"
 #include "bgworker/kafka/producer.h"
 
-#include "bgworker/records/event_reader.h"
+#include "bgworker/records/event_record.h"
 #include "bgworker/relay/stats.h"
 #include "delivery_store.h"
 
@@ -69,10 +69,10 @@ public:
 
     // Sets a refused event aside. One that comes from the stream of new events joins the line when
     // its topic or key has one; others are the head of theirs.
-    void refuse(const EventRow &event, int slot, bool from_stream, int attempts_before,
+    void refuse(const EventRow &event, const EventLine &line, bool from_stream, int attempts_before,
                 const kafka::Failure &failure, const FailurePolicy &policy);
     // Sets an event of the stream aside that must_wait() in this lane.
-    void park(const EventRow &event, int slot, std::string_view topic, Lane lane);
+    void park(const EventRow &event, const EventLine &line, Lane lane);
 
     // Hear of events in flight; no transaction. Returns false for one that is not in flight, and
     // tells of the others in *event.

@@ -1,6 +1,5 @@
 // How what waits in outbox.deliveries goes out: lines in their order, due events alone.
 
-#include "bgworker/records/wire.h"
 #include "redelivery.h"
 
 #include "bgworker/guard.h"
@@ -20,14 +19,14 @@ other_lane_of(const DeliveryRow &row, EventTables *tables, bool *is_in_topics)
 {
     *is_in_topics = false;
     EventRow event;
-    char topic[kTopicBuffer];
-    kafka::Record record;
-    if (!find_event(tables, row.slot, row.xid, row.seq, &event) ||
-        build_record(event, GetCurrentTimestamp(), topic, &record) != nullptr)
+    EventLine line;
+    kafka::Failure ignored; // send() tells of it
+    if (!find_event(tables, row.slot, row.xid, row.seq, GetCurrentTimestamp(), &event) ||
+        !read_line(event, &line, &ignored))
         return row.lane;
-    const Lane whole = topic_lane(record.topic);
+    const Lane whole = topic_lane(line.topic);
     *is_in_topics = row.lane == whole;
-    return row.lane == whole ? key_lane(record.topic, key_of(event)) : whole;
+    return row.lane == whole ? key_lane(line.topic, line.key) : whole;
 }
 
 } // namespace
@@ -43,22 +42,23 @@ bool
 Redelivery::send(const DeliveryRow &row, EventTables *tables, kafka::Producer *producer)
 {
     EventRow event;
-    if (!find_event(tables, row.slot, row.xid, row.seq, &event))
+    const TimestampTz now = GetCurrentTimestamp();
+    if (!find_event(tables, row.slot, row.xid, row.seq, now, &event))
     {
         // Gone with its slot, by somebody's hand: nothing is left to publish.
+        note_removed(row.slot, row.seq);
         delivered_.push_back(row.seq);
         return true;
     }
-    char topic[kTopicBuffer];
+    EventLine line;
     kafka::Record record;
     kafka::Failure why;
-    const TimestampTz now = GetCurrentTimestamp();
-    const char *problem = build_record(event, now, topic, &record);
-    if (problem != nullptr)
-        why = no_topic(problem);
+    const bool built = read_record(event, now, &line, &record, &why);
+    // It is late: a topic may refuse the time when it was created.
+    record.timestamp_ms = 0;
     record.tag = first_tag_ + sent_.size();
     const kafka::ProduceResult result =
-        problem != nullptr ? kafka::ProduceResult::failed : producer->produce(record, why);
+        built ? producer->produce(record, why) : kafka::ProduceResult::failed;
     if (result == kafka::ProduceResult::queue_full)
         return false;
     // Otherwise it is the producer that has failed.
@@ -66,10 +66,10 @@ Redelivery::send(const DeliveryRow &row, EventTables *tables, kafka::Producer *p
         why.cls == kafka::FailureClass::event || why.cls == kafka::FailureClass::topic;
     if (result == kafka::ProduceResult::failed && !own_fault)
         return false;
-    const std::uint16_t counted_as = stats_.topic(problem != nullptr ? "?" : record.topic);
+    const std::uint16_t counted_as = stats_.topic(line.topic);
     const Memo memo = {now, static_cast<std::uint32_t>(size_of(record)), counted_as};
-    sent_.push_back({row, false, {event.created_at, memo}}); // reserved
-    if (!row.waiting && problem == nullptr)
+    sent_.push_back({row, false, {event.emitted_at, memo}}); // reserved
+    if (!row.waiting && built)
         stats_.retried(counted_as);
     if (result == kafka::ProduceResult::failed)
     {
@@ -159,14 +159,12 @@ Redelivery::topic_takes(const DeliveryRow &row, EventTables *tables, kafka::Prod
 {
     constexpr int kAskMs = 200;
     EventRow event;
-    char topic[kTopicBuffer];
-    kafka::Record record;
-    if (!find_event(tables, row.slot, row.xid, row.seq, &event) ||
-        build_record(event, GetCurrentTimestamp(), topic, &record) != nullptr ||
-        row.lane != topic_lane(record.topic))
-        return true;
+    EventLine line;
     kafka::Failure why;
-    if (producer->topic_usable(record.topic, kAskMs, why))
+    if (!find_event(tables, row.slot, row.xid, row.seq, GetCurrentTimestamp(), &event) ||
+        !read_line(event, &line, &why) || row.lane != topic_lane(line.topic))
+        return true;
+    if (producer->topic_usable(line.topic, kAskMs, why))
         return true;
     refused_ = true;
     refused_row_ = row;

@@ -110,6 +110,7 @@ connect_kafka()
     kafka::Failure why;
     const bool usable = read_setup(relay.setup, &why);
     CommitTransactionCommand();
+    limit_records(max_message_bytes(*relay.setup));
     if (settings.bootstrap_servers[0] == '\0')
         relay.state = RelayState::not_configured;
     else

@@ -1,6 +1,6 @@
 // How a replay's events go out, and what becomes of them.
 
-#include "bgworker/records/wire.h"
+#include "bgworker/records/event_record.h"
 #include "replay.h"
 
 #include "bgworker/guard.h"
@@ -266,17 +266,17 @@ Replay::hand_over(EventTables *tables, TimestampTz now)
     const ReplayPlace *found = place_of(place);
     EventRow event;
     if (found == nullptr || found->slot < 0 || found->slot >= kRingSlots ||
-        !find_event(tables, found->slot, found->xid, found->seq, &event))
+        !find_event(tables, found->slot, found->xid, found->seq, now, &event))
     {
         flight_.left_out(true);
         return HandOver::next;
     }
-    char topic[kTopicBuffer];
+    EventLine line;
     kafka::Record record;
-    const char *problem = build_record(event, now, topic, &record);
-    if (problem != nullptr)
+    kafka::Failure why;
+    if (!read_record(event, now, &line, &record, &why))
     {
-        note_refusal(place, no_topic(problem));
+        note_refusal(place, why);
         flight_.left_out(false);
         return HandOver::next;
     }
@@ -288,7 +288,6 @@ Replay::hand_over(EventTables *tables, TimestampTz now)
     const size_t size = size_in_flight(record);
     if (!flight_.has_room(size))
         return HandOver::full;
-    kafka::Failure why;
     switch (producer_->produce(record, why))
     {
     case kafka::ProduceResult::queued:

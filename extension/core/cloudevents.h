@@ -29,9 +29,25 @@ has_cloudevents(HeadersFormat format) noexcept
 constexpr std::string_view kContentType = "content-type";
 
 // Whether the relay sets this header itself where the format has CloudEvents attributes; the
-// caller's header of that name is left out then. content-type is not among them: what the bytes of
-// a payload are, only the caller knows.
+// caller's header of that name, in letters of either case, is left out then. content-type is not
+// among them: what the bytes of a payload are, only the caller knows.
 bool is_cloudevents_header(std::string_view name) noexcept;
+
+// What a caller's headers say that the payload is, for the one header content-type.
+struct ContentType
+{
+    std::string_view value;
+    int rank = 0;
+
+    // Takes a header that tells of it: content-type, in letters of either case, or the attribute
+    // datacontenttype, which the binary mode does not have. Returns false for other headers. A type
+    // of CloudEvents itself would say that the record is in the structured mode, and is left out.
+    bool take(std::string_view name, std::string_view type) noexcept;
+};
+
+// Whether the text, in UTF-8, can be an attribute: it has no control character, and none of the
+// code points that are no characters.
+bool is_attribute_text(std::string_view text) noexcept;
 
 // Whether the text can be the attribute "source": a URI-reference of RFC 3986 that is not empty.
 // The empty text is fine too, and stands for default_source().

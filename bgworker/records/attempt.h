@@ -1,0 +1,53 @@
+// What may fail with an ERROR that is one event's own fault.
+#pragma once
+
+#include "bgworker/kafka/failure.h"
+
+#include "extension/pg.h"
+
+namespace outbox
+{
+
+// Whether an error says something of what was read, and not of who reads it: a request to end, a
+// lock or a conflict with others is nobody's fault.
+bool is_of_the_event(int sqlerrcode);
+
+// The error as a failure of one event: its SQLSTATE and message.
+void describe_error(int sqlerrcode, const char *message, kafka::Failure *why);
+
+// Calls f in a subtransaction, which takes back the pins, locks and snapshots of a failed attempt.
+// f reads only: what it writes would be taken back as well. False: `why` says what was wrong.
+// Memory goes to the current context. An error that is not the event's is passed on.
+template <typename F>
+bool
+attempt(F f, kafka::Failure *why)
+{
+    const MemoryContext context = CurrentMemoryContext;
+    const ResourceOwner owner = CurrentResourceOwner;
+    volatile bool good = false;
+    BeginInternalSubTransaction(nullptr);
+    (void) MemoryContextSwitchTo(context);
+    PG_TRY();
+    {
+        f();
+        ReleaseCurrentSubTransaction();
+        good = true;
+    }
+    PG_CATCH();
+    {
+        (void) MemoryContextSwitchTo(context);
+        if (!is_of_the_event(geterrcode()))
+            PG_RE_THROW();
+        ErrorData *error = CopyErrorData();
+        FlushErrorState();
+        RollbackAndReleaseCurrentSubTransaction();
+        describe_error(error->sqlerrcode, error->message, why);
+        FreeErrorData(error);
+    }
+    PG_END_TRY();
+    (void) MemoryContextSwitchTo(context);
+    CurrentResourceOwner = owner;
+    return good;
+}
+
+} // namespace outbox

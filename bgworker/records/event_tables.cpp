@@ -1,0 +1,161 @@
+#include "event_tables.h"
+
+extern "C"
+{
+#include "catalog/pg_am.h"
+#include "catalog/pg_index.h"
+}
+
+namespace outbox
+{
+
+namespace
+{
+
+Oid
+partition_of(Oid schema, int slot)
+{
+    char name[NAMEDATALEN];
+    snprintf(name, sizeof(name), "events_%d", slot);
+    const Oid table = get_relname_relid(name, schema);
+    // The lock on outbox.relay_position says that the extension is there.
+    if (!OidIsValid(table))
+        ereport(ERROR,
+                (errcode(ERRCODE_UNDEFINED_TABLE), errmsg("table outbox.%s does not exist", name),
+                 errhint("It is a partition of outbox.events. Give it its name back.")));
+    return table;
+}
+
+bool
+is_btree(Oid index)
+{
+    HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(index));
+    if (!HeapTupleIsValid(tuple))
+        return false;
+    const bool btree = reinterpret_cast<Form_pg_class>(GETSTRUCT(tuple))->relam == BTREE_AM_OID;
+    ReleaseSysCache(tuple);
+    return btree;
+}
+
+// Whether an index finds events by (xid, seq), in that order, all of them.
+bool
+finds_events(Oid index, const AttrNumber *columns)
+{
+    if (!is_btree(index))
+        return false;
+    HeapTuple tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(index));
+    if (!HeapTupleIsValid(tuple))
+        return false;
+    const Form_pg_index form = reinterpret_cast<Form_pg_index>(GETSTRUCT(tuple));
+    bool is_null;
+    const Datum options = SysCacheGetAttr(INDEXRELID, tuple, Anum_pg_index_indoption, &is_null);
+    const int2vector *order = reinterpret_cast<int2vector *>(DatumGetPointer(options));
+    const bool good = form->indisvalid && form->indisready && form->indnkeyatts >= 2 &&
+                      form->indkey.values[0] == columns[kXid - 1] &&
+                      form->indkey.values[1] == columns[kSeq - 1] && order->values[0] == 0 &&
+                      order->values[1] == 0 &&
+                      heap_attisnull(tuple, Anum_pg_index_indpred, nullptr);
+    ReleaseSysCache(tuple);
+    return good;
+}
+
+// Not by its name: REINDEX CONCURRENTLY and people make others, and one that is being built, or
+// that could not be, does not hold all events.
+Oid
+find_index(const EventTables::Slot &slot)
+{
+    Oid found = InvalidOid;
+    List *indexes = RelationGetIndexList(slot.table);
+    for (int i = 0; i < list_length(indexes) && !OidIsValid(found); i++)
+        if (finds_events(list_nth_oid(indexes, i), slot.columns))
+            found = list_nth_oid(indexes, i);
+    list_free(indexes);
+    return found;
+}
+
+OpenResult
+open_index(EventTables::Slot *slot, int number)
+{
+    const Oid index = find_index(*slot);
+    if (!OidIsValid(index))
+        ereport(ERROR,
+                (errcode(ERRCODE_UNDEFINED_OBJECT),
+                 errmsg("outbox.events_%d has no usable index on (xid, seq)", number),
+                 errdetail("Nothing is published without it."),
+                 errhint("Create it again: create index events_%d_xid_seq on outbox.events_%d "
+                         "(xid, seq); or REINDEX it.",
+                         number, number)));
+    const OpenResult result = lock_relation(index, AccessShareLock);
+    // It may just have been replaced.
+    if (result != OpenResult::opened)
+        return OpenResult::locked;
+    slot->index = index_open(index, NoLock);
+    slot->fetch = table_index_fetch_begin(slot->table);
+    slot->row = table_slot_create(slot->table, nullptr);
+    return OpenResult::opened;
+}
+
+OpenResult
+open_slot(EventTables *tables, Oid schema, int number)
+{
+    const Oid table = partition_of(schema, number);
+    const OpenResult result = lock_relation(table, AccessShareLock);
+    if (result != OpenResult::opened)
+        return result;
+    EventTables::Slot &slot = tables->slots[number];
+    slot.table = table_open(table, NoLock);
+    find_event_columns(RelationGetDescr(slot.table), slot.columns);
+    if (RelationGetNumberOfBlocks(slot.table) == 0)
+        return OpenResult::opened;
+    return open_index(&slot, number);
+}
+
+} // namespace
+
+OpenResult
+open_events(EventTables *tables)
+{
+    memset(tables, 0, sizeof(*tables));
+    const Oid schema = get_namespace_oid("outbox", true);
+    if (!OidIsValid(schema))
+        return OpenResult::missing;
+    OpenResult result = lock_relation(get_relname_relid("relay_position", schema), AccessShareLock);
+    for (int slot = 0; slot < kRingSlots && result == OpenResult::opened; slot++)
+        result = open_slot(tables, schema, slot);
+    if (result == OpenResult::opened)
+    {
+        PopActiveSnapshot();
+        PushActiveSnapshot(GetTransactionSnapshot());
+    }
+    return result;
+}
+
+void
+close_events(EventTables *tables)
+{
+    for (EventTables::Slot &slot : tables->slots)
+    {
+        if (slot.fetch != nullptr)
+            table_index_fetch_end(slot.fetch);
+        if (slot.row != nullptr)
+            ExecDropSingleTupleTableSlot(slot.row);
+        if (slot.index != nullptr)
+            index_close(slot.index, NoLock);
+        if (slot.table != nullptr)
+            table_close(slot.table, NoLock);
+        slot = {};
+    }
+}
+
+void
+row_values(const EventTables::Slot &slot, Datum *values, bool *nulls)
+{
+    slot_getallattrs(slot.row);
+    for (int i = 0; i < kEventColumns; i++)
+    {
+        values[i] = slot.row->tts_values[slot.columns[i] - 1];
+        nulls[i] = slot.row->tts_isnull[slot.columns[i] - 1];
+    }
+}
+
+} // namespace outbox
