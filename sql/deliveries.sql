@@ -24,6 +24,7 @@ create index deliveries_event_id on outbox.deliveries (event_id);
 create index deliveries_waiting on outbox.deliveries (lane, seq) where state = 'WAITING';
 create index deliveries_blockers on outbox.deliveries (lane, seq) where state in ('RETRYING', 'FAILED');
 create index deliveries_due on outbox.deliveries (next_attempt_at) where state = 'RETRYING';
+create index deliveries_slot on outbox.deliveries (slot, state);
 create index deliveries_settled on outbox.deliveries (seq) where not blocking and state <> 'WAITING';
 select pg_catalog.pg_extension_config_dump('outbox.deliveries', '');
 

@@ -167,7 +167,8 @@ WindowKeys::finish_batch()
 }
 
 // Takes the zones with the lowest seqs as far as their keys fit, and of those zones the keys below
-// the lowest seq of all other zones. Leaves no range when no zone is left.
+// the lowest seq of all other zones. When that is the lowest of all, several zones share it, and
+// its keys come from all of them. Leaves no range when no zone is left.
 void
 WindowKeys::plan_batch()
 {
@@ -183,6 +184,11 @@ WindowKeys::plan_batch()
         batch_zones_++;
     }
     limit_ = batch_zones_ < zones_.size() ? zones_[batch_zones_].lowest : kHighestSeq;
+    if (zones_.empty() || limit_ > zones_.front().lowest)
+        return;
+    limit_ = zones_.front().lowest + 1;
+    for (; batch_zones_ < zones_.size() && zones_[batch_zones_].lowest < limit_; batch_zones_++)
+        ranges_.push_back(zones_[batch_zones_].range);
 }
 
 } // namespace outbox

@@ -130,7 +130,8 @@ judge(EventTables *tables, const Look &look, int slot, Judgement *judgement)
         judgement->verdict = aside.settled > 0 ? Verdict::failed_first : Verdict::due;
         const char *replay = replay_that_needs(slot);
         if (aside.unsettled > 0)
-            hold(judgement, INT64_FORMAT " refused or waiting events", aside.unsettled);
+            hold(judgement, "%s" INT64_FORMAT " refused or waiting events",
+                 aside.unsettled < kMostCounted ? "" : "at least ", aside.unsettled);
         else if (replay != nullptr)
             hold(judgement, "events of replay %s", replay);
     }

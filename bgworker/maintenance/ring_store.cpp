@@ -26,11 +26,12 @@ constexpr const char *kOld =
     " order by t.published_at desc limit 1))";
 
 constexpr const char *kSetAside =
-    "select pg_catalog.count(*) filter (where d.state operator(pg_catalog.=) any "
-    "('{RETRYING,WAITING}')), "
-    "pg_catalog.count(*) filter (where d.state operator(pg_catalog.=) any ('{FAILED,DISCARDED}') "
-    " and d.topic operator(pg_catalog.<>) '') "
-    "from outbox.deliveries d where d.slot operator(pg_catalog.=) $1";
+    "select (select pg_catalog.count(*) from (select from outbox.deliveries d "
+    " where d.slot operator(pg_catalog.=) $1 and d.state operator(pg_catalog.=) any "
+    " ('{RETRYING,WAITING}') limit 10000) u), "
+    "(select pg_catalog.count(*) from (select from outbox.deliveries d "
+    " where d.slot operator(pg_catalog.=) $1 and d.state operator(pg_catalog.=) any "
+    " ('{FAILED,DISCARDED}') and d.topic operator(pg_catalog.<>) '' limit 1) s)";
 
 constexpr const char *kSettled =
     "select d.seq, d.xid from outbox.deliveries d where d.slot operator(pg_catalog.=) $1 "

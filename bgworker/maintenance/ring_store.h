@@ -24,10 +24,12 @@ int read_ring(RingRow *rows);
 bool read_published(XidSnapshot *published);
 bool read_old(TimestampTz cutoff, XidSnapshot *old);
 
+// How many events of a slot are set aside, counted as far as it matters.
+constexpr int64 kMostCounted = 10000;
 struct SetAside
 {
-    int64 unsettled; // tried again, or waiting
-    int64 settled;   // FAILED or DISCARDED
+    int64 unsettled; // tried again, or waiting; kMostCounted at most
+    int64 settled;   // FAILED or DISCARDED; 1 at most
 };
 SetAside events_set_aside(int slot);
 

@@ -28,6 +28,28 @@ struct Headers
         left -= name.size() + value.size();
         all[count++] = {name, value, false};
     }
+
+    // Keeps a place, to be filled or given up by set(); not if there is something wrong.
+    size_t reserve() { return count++; }
+
+    void set(size_t place, std::string_view name, std::string_view value)
+    {
+        const size_t end = count;
+        count = place;
+        if (!value.empty())
+            add(name, value);
+        for (size_t i = place + 1; i < end; i++)
+            all[count++] = all[i];
+    }
+};
+
+constexpr size_t kNowhere = PG_UINT64_MAX;
+
+// What the caller says that the payload is, and where among its headers.
+struct Content
+{
+    ContentType type;
+    size_t place;
 };
 
 char *
@@ -177,7 +199,7 @@ header_value(const JsonbValue &value, std::string_view *text)
 // attributes takes for itself are left out there. What the caller says that the payload is, is set
 // by add_content_type().
 void
-add_caller_headers(Jsonb *object, HeadersFormat format, Headers *headers, ContentType *content,
+add_caller_headers(Jsonb *object, HeadersFormat format, Headers *headers, Content *content,
                    RecordProblem *problem)
 {
     JsonbIterator *iterator = JsonbIteratorInit(&object->root);
@@ -195,23 +217,29 @@ add_caller_headers(Jsonb *object, HeadersFormat format, Headers *headers, Conten
         if (!header_value(item, &value))
             return refuse(headers, problem, "header \"%.*s\" is neither a string nor a number",
                           name);
-        if (has_cloudevents(format) && content->take(name, value))
-            continue;
-        if (!has_cloudevents(format) || !is_cloudevents_header(name))
+        if (has_cloudevents(format) && content->type.take(name, value))
+        {
+            if (content->place == kNowhere)
+                content->place = headers->reserve();
+        }
+        else if (!has_cloudevents(format) || !is_cloudevents_header(name))
             headers->add(to_utf8(name), value);
     }
 }
 
 // What the payload is, unless the caller says so; a tombstone is nothing.
 void
-add_content_type(const EventTexts &texts, const ContentType &content, Headers *headers)
+add_content_type(const EventTexts &texts, const Content &content, Headers *headers)
 {
-    if (!content.value.empty())
-        headers->add(kContentType, content.value);
-    else if (texts.payload_bytes != nullptr)
-        headers->add(kContentType, "application/octet-stream");
-    else if (texts.payload != nullptr)
-        headers->add(kContentType, "application/json");
+    std::string_view type = content.type.value;
+    if (type.empty() && texts.payload_bytes != nullptr)
+        type = "application/octet-stream";
+    else if (type.empty() && texts.payload != nullptr)
+        type = "application/json";
+    if (content.place != kNowhere)
+        headers->set(content.place, kContentType, type);
+    else if (!type.empty())
+        headers->add(kContentType, type);
 }
 
 } // namespace
@@ -239,7 +267,7 @@ set_headers(const EventRow &event, const EventTexts &texts, size_t limit, kafka:
         add_debezium_headers(event, texts, &headers);
     if (has_cloudevents(texts.format))
         add_cloudevents_headers(event, texts, &headers, problem);
-    ContentType content;
+    Content content = {{}, kNowhere};
     if (callers > 0)
         add_caller_headers(texts.headers, texts.format, &headers, &content, problem);
     if (has_cloudevents(texts.format))

@@ -4,6 +4,8 @@
 -- include library
 
 -- What changes in objects that 0.2 has.
+-- include identity
+create index deliveries_slot on outbox.deliveries (slot, state);
 
 -- Functions only, each "create or replace": what operators call, and what roles may be granted.
 -- include operating

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <string>
 
 namespace outbox::test
@@ -68,12 +69,62 @@ TEST(CloudEvents, ASourceIsAURIReference)
 
 TEST(CloudEvents, OnlyTheRelaysOwnAttributesAreTakenFromTheCaller)
 {
-    for (const char *name : {"ce_id", "ce_source", "ce_specversion", "ce_type", "ce_time",
-                             "ce_subject", "ce_aggregatetype", "ce_schemaversion"})
+    for (const char *name :
+         {"ce_id", "ce_source", "ce_specversion", "ce_type", "ce_time", "ce_subject",
+          "ce_aggregatetype", "ce_schemaversion", "CE_ID", "Ce_Time"})
         EXPECT_TRUE(is_cloudevents_header(name)) << name;
-    for (const char *name : {"ce_dataschema", "ce_traceparent", "ce_", "ce", "", "CE_ID", "ce_idx",
-                             "content-type", "id"})
+    for (const char *name :
+         {"ce_dataschema", "ce_traceparent", "ce_", "ce", "", "ce_idx", "content-type", "id"})
         EXPECT_FALSE(is_cloudevents_header(name)) << name;
+}
+
+TEST(CloudEvents, TheContentTypeIsTheOneOfItsOwnNameAndNeverOneOfTheStructuredMode)
+{
+    ContentType content;
+    EXPECT_FALSE(content.take("content-types", "text/plain"));
+    EXPECT_FALSE(content.take("ce_datacontenttypes", "text/plain"));
+    EXPECT_TRUE(content.value.empty());
+    EXPECT_TRUE(content.take("ce_datacontenttype", "a/a"));
+    EXPECT_EQ(content.value, "a/a");
+    EXPECT_TRUE(content.take("Content-Type", "b/b"));
+    EXPECT_EQ(content.value, "b/b");
+    EXPECT_TRUE(content.take("ce_datacontenttype", "a/a"));
+    EXPECT_TRUE(content.take("content-type", "Application/CloudEvents+json; charset=utf-8"));
+    EXPECT_EQ(content.value, "b/b");
+    EXPECT_TRUE(content.take("content-type", "c/c"));
+    EXPECT_TRUE(content.take("CONTENT-TYPE", "d/d"));
+    EXPECT_EQ(content.value, "c/c");
+}
+
+// By the definition of a String in the specification.
+TEST(CloudEvents, AnAttributeHasNoControlCharactersAndNoNoncharacters)
+{
+    EXPECT_TRUE(is_attribute_text(""));
+    for (std::uint32_t point = 0; point <= 0x10ffff; ++point)
+    {
+        const bool near_an_end = (point & 0xffff) < 0x200 || (point & 0xffff) > 0xfd00;
+        if ((point >= 0xd800 && point <= 0xdfff) || !near_an_end)
+            continue;
+        const bool allowed = point >= 0x20 && !(point >= 0x7f && point <= 0x9f) &&
+                             !(point >= 0xfdd0 && point <= 0xfdef) && (point & 0xfffe) != 0xfffe;
+        std::string text = "ab";
+        if (point < 0x80)
+            text += static_cast<char>(point);
+        else if (point < 0x800)
+            text +=
+                {static_cast<char>(0xc0 | point >> 6), static_cast<char>(0x80 | (point & 0x3f))};
+        else if (point < 0x10000)
+            text += {static_cast<char>(0xe0 | point >> 12),
+                     static_cast<char>(0x80 | (point >> 6 & 0x3f)),
+                     static_cast<char>(0x80 | (point & 0x3f))};
+        else
+            text += {static_cast<char>(0xf0 | point >> 18),
+                     static_cast<char>(0x80 | (point >> 12 & 0x3f)),
+                     static_cast<char>(0x80 | (point >> 6 & 0x3f)),
+                     static_cast<char>(0x80 | (point & 0x3f))};
+        ASSERT_EQ(is_attribute_text(text), allowed) << point;
+        ASSERT_EQ(is_attribute_text(text + "c"), allowed) << point;
+    }
 }
 
 } // namespace

@@ -73,7 +73,7 @@ std::vector<std::int64_t>
 read_all(WindowKeys &keys, Index &index)
 {
     std::vector<std::int64_t> seqs;
-    for (int scans = 0; scans < 100000; ++scans)
+    for (int scans = 0; scans < 20000; ++scans)
     {
         for (; keys.next() != nullptr; keys.drop_next())
         {
@@ -119,6 +119,34 @@ TEST(WindowKeys, ResumesAfterASeq)
     WindowKeys keys(2, 1);
     keys.open(parsed("10:10:"), parsed("11:11:"), 3, kSlots);
     EXPECT_EQ(read_all(keys, index), (std::vector<std::int64_t>{4, 5}));
+}
+
+// Numbers are only unique within one history: a merge of two databases may bring some twice.
+TEST(WindowKeys, NumbersThatSeveralTransactionsShareComeToAnEndAndAllOfThemComeOut)
+{
+    const unsigned seed = std::random_device()();
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    for (int round = 0; round < 300; ++round)
+    {
+        Index index;
+        std::vector<std::int64_t> expected;
+        const std::uint64_t xids = 1 + random() % 20;
+        const std::int64_t seqs = 1 + static_cast<std::int64_t>(random() % 30);
+        for (std::uint64_t xid = 10; xid < 10 + xids; ++xid)
+            for (std::int64_t seq = 1; seq <= seqs; ++seq)
+                if (random() % 3 != 0)
+                {
+                    index.insert({static_cast<int>(random() % kSlots), xid, seq});
+                    expected.push_back(seq);
+                }
+        std::sort(expected.begin(), expected.end());
+        // All that share a number are in memory together.
+        const std::size_t capacity = xids + random() % 20;
+        WindowKeys keys(capacity, 1 + random() % capacity);
+        keys.open(parsed("10:10:"), parsed("100:100:"), 0, kSlots);
+        ASSERT_EQ(read_all(keys, index), expected) << "round " << round;
+    }
 }
 
 TEST(WindowKeys, AnEmptyWindowNeedsNoKeys)
