@@ -67,7 +67,7 @@ begin
 end $$;
 select state, more from pg_temp.more_state();
 begin;
-alter table outbox.events add more int;
+alter table outbox.events rename column headers to heads;
 select outbox.emit('older', '6', 'made', null);
 rollback;
 
