@@ -45,16 +45,16 @@ insert into public.outbox_test_calls (call) values
   ($$outbox.replay()$$),
   ($$outbox.replay(dry_run => false)$$),
   ($$outbox.cancel_replay('00000000-0000-4000-a000-0000000000ac')$$),
-  ($$outbox.mark_processed('00000000-0000-4000-a000-0000000000ad', 'me')$$),
-  ($$outbox.mark_processed_many('{00000000-0000-4000-a000-0000000000ae,00000000-0000-4000-a000-0000000000af}', 'me')$$),
-  ($$outbox.is_processed('00000000-0000-4000-a000-0000000000ad', 'me')$$),
-  ($$outbox.record_offset('me', 'topic', 0, 1)$$),
-  ($$outbox.record_offset('me', 'topic', 0, 2)$$),
-  ($$outbox.stored_offsets('me')$$),
-  ($$outbox.idempotency_begin('me', 'key', sha256('x'), '1 h', 'two_phase', '1 min')$$),
-  ($$outbox.idempotency_release('me', 'key', public.outbox_test_owner())$$),
-  ($$outbox.idempotency_begin('me', 'key', sha256('x'), '1 h', 'single_tx', '1 min')$$),
-  ($$outbox.idempotency_complete('me', 'key', public.outbox_test_owner(), 200, null, null, null)$$),
+  ($$outbox.mark_processed('00000000-0000-4000-a000-0000000000ad', 'trapped')$$),
+  ($$outbox.mark_processed_many('{00000000-0000-4000-a000-0000000000ae,00000000-0000-4000-a000-0000000000af}', 'trapped')$$),
+  ($$outbox.is_processed('00000000-0000-4000-a000-0000000000ad', 'trapped')$$),
+  ($$outbox.record_offset('trapped', 'topic', 0, 1)$$),
+  ($$outbox.record_offset('trapped', 'topic', 0, 2)$$),
+  ($$outbox.stored_offsets('trapped')$$),
+  ($$outbox.idempotency_begin('trapped', 'key', sha256('x'), '1 h', 'two_phase', '1 min')$$),
+  ($$outbox.idempotency_release('trapped', 'key', public.outbox_test_owner())$$),
+  ($$outbox.idempotency_begin('trapped', 'key', sha256('x'), '1 h', 'single_tx', '1 min')$$),
+  ($$outbox.idempotency_complete('trapped', 'key', public.outbox_test_owner(), 200, null, null, null)$$),
   ($$outbox.wait_published('00000000-0000-4000-a000-0000000000aa', '1 ms')$$),
   ($$outbox.drain('1 ms')$$),
   ($$outbox.adopt_position()$$);
@@ -63,7 +63,7 @@ select p.proname from pg_proc p
 where p.pronamespace = 'outbox'::regnamespace and p.prosecdef
   and not exists (select from public.outbox_test_calls where call like 'outbox.' || p.proname || '(%');
 create function public.outbox_test_owner() returns uuid language sql security definer set search_path = pg_catalog, pg_temp as $$
-  select coalesce(max(owner::text)::uuid, '00000000-0000-4000-a000-000000000000') from outbox.idempotency_keys where scope = 'me' and key = 'key'
+  select coalesce(max(owner::text)::uuid, '00000000-0000-4000-a000-000000000000') from outbox.idempotency_keys where scope = 'trapped' and key = 'key'
 $$;
 grant execute on function outbox.adopt_position() to outbox_test_mallory;
 
@@ -148,7 +148,7 @@ where c.relnamespace = 'outbox'::regnamespace and c.relkind in ('r', 'p')
 begin;
 grant trigger on outbox.consumer_offsets to outbox_test_mallory;
 create trigger a_trap before insert on outbox.consumer_offsets for each row execute function outbox_test_mallory.trap();
-insert into outbox.consumer_offsets values ('me', 'trap', 0, 1);
+insert into outbox.consumer_offsets values ('trapped', 'trap', 0, 1);
 select who = current_user as ran_as_superuser, code from public.outbox_test_loot;
 rollback;
 
@@ -189,7 +189,7 @@ create view outbox.events as select * from outbox_test_moved.events where outbox
 savepoint moved;
 select outbox_test_moved.retry('00000000-0000-4000-a000-0000000000aa');
 rollback to moved;
-select outbox_test_moved.stored_offsets('me');
+select outbox_test_moved.stored_offsets('trapped');
 rollback to moved;
 select outbox_test_moved.drain('1 ms');
 rollback to moved;
@@ -202,18 +202,18 @@ rollback;
 begin;
 alter table outbox.consumer_offsets owner to outbox_test_mallory;
 savepoint given;
-select outbox.stored_offsets('me');
+select outbox.stored_offsets('trapped');
 rollback to given;
 alter table outbox.consumer_offsets owner to current_user;
-select outbox.stored_offsets('me');
+select outbox.stored_offsets('trapped');
 rollback;
 begin;
 create index a_trap on outbox.consumer_offsets (outbox_test_mallory.note(topic));
 savepoint made;
-select outbox.stored_offsets('me');
+select outbox.stored_offsets('trapped');
 rollback to made;
 drop index outbox.a_trap;
-select outbox.stored_offsets('me');
+select outbox.stored_offsets('trapped');
 rollback;
 
 select outbox.revoke_emitter('outbox_test_mallory'), outbox.revoke_consumer('outbox_test_mallory'),

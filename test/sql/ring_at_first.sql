@@ -9,7 +9,9 @@ set outbox.retention = '1d';
 reset outbox.retention;
 select outbox.current_slot();
 select slot, is_current, turns, began_at is not null as began, ended_at, truncations, truncated_at, held_back_by from outbox.ring order by slot;
-select task, table_name, done_total, held_back_by, held_back_since from outbox.maintenance_status order by task, table_name;
+-- Keys of the tests before may have expired meanwhile.
+select task, table_name, case when task <> 'expiry' then done_total end as done_total, held_back_by, held_back_since
+from outbox.maintenance_status order by task, table_name;
 -- any partition does, also one that is not the current one
 select outbox.emit('ring', '1', 'made', null) is not null as emitted;
 insert into outbox.events (slot, aggregate_type, aggregate_id, event_type) values (5, 'ring', '2', 'made') returning tableoid::regclass;

@@ -21,7 +21,7 @@ select count(*), count(d), max(abs(d)) from (select pg_temp.difference(to_jsonb(
     unnest(array[-300, -65, -64, -63, -20, -5, -4, -3, -1, 0, 1, 3, 4, 5, 15, 251, 252, 253, 256]) exponent) n;
 select number, pg_temp.difference(to_jsonb(number::numeric)) from unnest(array['1e130000', '-99e-16000', '1.5e16000', '0e-16383', '-0.0001e16000']) number;
 select count(*), max(abs(pg_temp.difference(document))) from (
-  select jsonb_build_object(chr(n), chr(n) || chr(n), 'k"\' || n, jsonb_build_array(null, true, false, '{}'::jsonb, '[]'::jsonb, n, chr(n + 2000), repeat(chr(1 + n % 40), n))) document
+  select jsonb_build_object(chr(n), chr(n) || chr(n), 'k"\' || n, jsonb_build_array(null, true, false, '{}'::jsonb, '[]'::jsonb, n, chr(n + 2000), repeat(chr(1 + n % 40), n))) as document
   from generate_series(1, 300) n) d;
 select pg_temp.difference('null'), pg_temp.difference('""'), pg_temp.difference('{}'),
   pg_temp.difference((repeat('[', 1900) || repeat(']', 1900))::jsonb);
