@@ -2,6 +2,7 @@
 
 #include "bgworker/launcher/launcher.h"
 #include "commit_guard.h"
+#include "hidden_statements.h"
 #include "settings.h"
 #include "shared_state.h"
 #include "transaction.h"
@@ -18,6 +19,7 @@ extern "C"
     void _PG_init(void)
     {
         outbox::define_commit_guard();
+        outbox::install_statement_hiding();
         outbox::define_settings();
         outbox::register_transaction_callbacks();
         outbox::install_utility_hook();

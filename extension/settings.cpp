@@ -6,9 +6,15 @@
 #include "core/kafka_properties.h"
 #include "core/topic_template.h"
 
+#include "hidden_statements.h"
 #include "shared_state.h"
 
 #include "pg.h"
+
+extern "C"
+{
+#include "access/parallel.h"
+}
 
 namespace outbox
 {
@@ -19,6 +25,7 @@ namespace
 {
 
 TopicTemplate compiled_template;
+bool being_defined; // what the configuration file or the like says is taken in
 
 // Reports a refused value through the GUC machinery. The message replaces PostgreSQL's own, which
 // would print the whole value, passwords included. `subject` begins the sentence that the verdict
@@ -79,12 +86,51 @@ verdict_on_pairs(const char *text, const char **subject)
     }
 }
 
+Verdict
+verdict_on_secrets(const char *text)
+{
+    try
+    {
+        return check_no_secrets(parse_config_pairs(text).properties);
+    }
+    catch (...)
+    {
+        return refuse("", "does not fit into memory");
+    }
+}
+
+// PostgreSQL writes a setting that changes into its log, and what ALTER DATABASE sets where
+// everybody reads it. So nobody gives a secret here any more. What was there before 0.2.1 stays in
+// force, so that no update takes a relay's password away; the relay warns of it.
 bool
-check_kafka_config(char **value, void **, GucSource)
+may_hold_secret(const char *value, GucSource source)
+{
+    switch (source)
+    {
+    case PGC_S_GLOBAL: // a session begins, or the relay's
+    case PGC_S_DATABASE:
+    case PGC_S_USER:
+    case PGC_S_DATABASE_USER:
+    case PGC_S_OVERRIDE:
+        return true;
+    default:
+        return being_defined || IsBinaryUpgrade || InitializingParallelWorker ||
+               (settings.kafka_config != nullptr && strcmp(settings.kafka_config, value) == 0);
+    }
+}
+
+bool
+check_kafka_config(char **value, void **, GucSource source)
 {
     const char *subject = "";
-    const Verdict verdict = verdict_on_pairs(*value, &subject);
-    return verdict.ok || refuse_value("outbox.kafka_config", subject, verdict);
+    Verdict verdict = verdict_on_pairs(*value, &subject);
+    if (verdict.ok && !may_hold_secret(*value, source))
+        verdict = verdict_on_secrets(*value);
+    if (verdict.ok)
+        return true;
+    // It may be a secret all the same when it could not be read, or was refused for something else.
+    hide_statement_about("outbox.kafka_config");
+    return refuse_value("outbox.kafka_config", subject, verdict);
 }
 
 // A longest backoff below the shortest is taken as equal to it where it is used: the two settings
@@ -98,8 +144,10 @@ define_kafka_settings()
         PGC_SUSET, 0, check_bootstrap, nullptr, nullptr);
     DefineCustomStringVariable(
         "outbox.kafka_config", "librdkafka properties, as name=value name2='another value'.",
-        "Passwords belong into the file of outbox.kafka_config_file.", &settings.kafka_config, "",
-        PGC_SUSET, GUC_SUPERUSER_ONLY, check_kafka_config, nullptr, nullptr);
+        "Passwords and other secrets are refused here; they belong into the file of "
+        "outbox.kafka_config_file.",
+        &settings.kafka_config, "", PGC_SUSET, GUC_SUPERUSER_ONLY, check_kafka_config, nullptr,
+        nullptr);
     DefineCustomStringVariable(
         "outbox.kafka_config_file",
         "File with librdkafka properties, one name=value a line; a relative path starts at the "
@@ -241,7 +289,9 @@ define_idempotency_settings()
 void
 define_settings()
 {
+    being_defined = true;
     define_kafka_settings();
+    being_defined = false;
     define_headers_settings();
     define_relay_settings();
     define_emit_settings();

@@ -8,6 +8,7 @@
 #include "bgworker/short_transaction.h"
 #include "bgworker/spi_call.h"
 
+#include "extension/core/kafka_config.h"
 #include "extension/settings.h"
 
 namespace outbox
@@ -47,6 +48,19 @@ note_config_error(const kafka::Failure &why)
     ereport(WARNING, (errcode(ERRCODE_CONFIG_FILE_ERROR),
                       errmsg("outbox relay: the Kafka configuration is not usable: %s", why.text),
                       why.hint[0] != '\0' ? errhint("%s", why.hint) : 0));
+}
+
+// Version 0.2 took them there.
+void
+warn_of_secrets()
+{
+    Verdict verdict;
+    call_cpp([&]
+             { verdict = check_no_secrets(parse_config_pairs(settings.kafka_config).properties); });
+    if (!verdict.ok)
+        ereport(WARNING, (errcode(ERRCODE_CONFIG_FILE_ERROR),
+                          errmsg("outbox relay: outbox.kafka_config: %s", verdict.reason),
+                          errhint("%s", verdict.hint)));
 }
 
 kafka::Producer *
@@ -106,6 +120,7 @@ void
 connect_kafka()
 {
     configure_publisher();
+    warn_of_secrets();
     StartTransactionCommand();
     kafka::Failure why;
     const bool usable = read_setup(relay.setup, &why);

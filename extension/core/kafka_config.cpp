@@ -370,4 +370,20 @@ check_properties(const std::vector<Property> &properties) noexcept
     return {};
 }
 
+Verdict
+check_no_secrets(const std::vector<Property> &properties) noexcept
+{
+    for (const Property &property : properties)
+        if (is_secret(property.name))
+        {
+            const std::string_view name = clip(property.name, 64);
+            return refuse("Write it into a file that only the server's user can read, and name "
+                          "that in outbox.kafka_config_file.",
+                          "property \"%.*s\" is a secret, and PostgreSQL's log and catalogues "
+                          "would show it",
+                          static_cast<int>(name.size()), name.data());
+        }
+    return {};
+}
+
 } // namespace outbox

@@ -40,7 +40,10 @@ ParsedConfig parse_config_pairs(std::string_view text);
 ParsedConfig parse_config_file(std::string_view text);
 
 // Refuses the first property that property_allowed() refuses, in a message that names the property,
-// and its value unless that is a secret. Whether a name exists is left to librdkafka.
+// and its value unless that is a secret.
 Verdict check_properties(const std::vector<Property> &properties) noexcept;
+
+// Refuses the first property whose name says that it is a secret, without its value.
+Verdict check_no_secrets(const std::vector<Property> &properties) noexcept;
 
 } // namespace outbox

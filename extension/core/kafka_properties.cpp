@@ -1,6 +1,7 @@
 #include "kafka_properties.h"
 
 #include "characters.h"
+#include "kafka_property_names.h"
 
 #include <algorithm>
 #include <iterator>
@@ -96,6 +97,46 @@ is_fifo(std::string_view value) noexcept
     return value == "fifo";
 }
 
+// The default of sasl.kerberos.kinit.cmd puts these into a command of the shell.
+bool
+is_plain_word(std::string_view value) noexcept
+{
+    static constexpr std::string_view kOthers = "._/@:+-";
+    return !value.empty() && value.front() != '-' &&
+           std::all_of(value.begin(), value.end(),
+                       [](char c)
+                       {
+                           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                                  (c >= '0' && c <= '9') ||
+                                  kOthers.find(c) != std::string_view::npos;
+                       });
+}
+
+// Those that come with OpenSSL; it would look for any other one as a file.
+bool
+are_own_providers(std::string_view value) noexcept
+{
+    constexpr std::string_view kProviders[] = {"default", "base", "fips", "legacy", "null"};
+    for (;;)
+    {
+        const std::size_t comma = value.find(',');
+        std::string_view one = value.substr(0, comma);
+        while (!one.empty() && one.front() == ' ')
+            one.remove_prefix(1);
+        if (std::find(std::begin(kProviders), std::end(kProviders), one) == std::end(kProviders))
+            return false;
+        if (comma == std::string_view::npos)
+            return true;
+        value.remove_prefix(comma + 1);
+    }
+}
+
+bool
+is_web_address(std::string_view value) noexcept
+{
+    return starts_with(value, "https://") || starts_with(value, "http://");
+}
+
 // A property that is refused unless its value passes `allowed`.
 struct Rule
 {
@@ -119,6 +160,9 @@ constexpr const char *kOwnReason = "is set by the relay itself";
 constexpr const char *kRemoveHint = "Remove it.";
 constexpr const char *kProgramReason = "can only be set by a program";
 constexpr const char *kJavaReason = "belongs to Kafka's Java client, not to librdkafka";
+constexpr const char *kCodeReason = "would load foreign code into the database server";
+constexpr const char *kShellReason = "would become part of a command of the shell";
+constexpr const char *kShellHint = "Use letters, digits and . _ / @ : + - only.";
 constexpr const char *kTrustHint =
     "Set ssl.ca.location to a file with the PEM certificates of the authorities to trust.";
 
@@ -149,8 +193,21 @@ constexpr Rule kRules[] = {
     {"log.queue", never, kOwnReason, kRemoveHint},
     {"internal.termination.signal", is_zero, "would send signals inside the database server",
      kRemoveHint},
-    {"plugin.library.paths", never, "would load foreign code into the database server",
-     kRemoveHint},
+    {"enable_sasl_queue", never, kOwnReason, kRemoveHint},
+    {"plugin.library.paths", never, kCodeReason, kRemoveHint},
+    {"ssl.engine.location", never, kCodeReason, kRemoveHint},
+    {"ssl.engine.id", never, kCodeReason, kRemoveHint},
+    {"ssl.providers", are_own_providers, kCodeReason,
+     "Use those of OpenSSL: default, base, fips, legacy, null."},
+    {"sasl.kerberos.kinit.cmd", never, "would run a command in the database server",
+     "Set sasl.kerberos.keytab and sasl.kerberos.principal; or renew the ticket outside of the "
+     "server, and set sasl.kerberos.min.time.before.relogin=0."},
+    {"sasl.kerberos.keytab", is_plain_word, kShellReason, kShellHint},
+    {"sasl.kerberos.principal", is_plain_word, kShellReason, kShellHint},
+    {"sasl.kerberos.service.name", is_plain_word, kShellReason, kShellHint},
+    {"sasl.oauthbearer.token.endpoint.url", is_web_address, "is no address of the web",
+     "Use an address that begins with https://."},
+    {"offset.store.path", never, "would write a file in the database server", kRemoveHint},
 
     {"opaque", never, kProgramReason, kRemoveHint},
     {"default_topic_conf", never, kProgramReason, kRemoveHint},
@@ -199,9 +256,9 @@ bool
 property_allowed(std::string_view name, std::string_view value, const char **reason,
                  const char **hint) noexcept
 {
-    // librdkafka takes a topic property also with this prefix.
+    // librdkafka takes a topic property also with this prefix; others really begin with it.
     constexpr std::string_view kTopicPrefix = "topic.";
-    if (starts_with(name, kTopicPrefix))
+    if (starts_with(name, kTopicPrefix) && !property_is_known(name))
         name.remove_prefix(kTopicPrefix.size());
 
     for (const Rule &rule : kRules)
@@ -212,7 +269,11 @@ property_allowed(std::string_view name, std::string_view value, const char **rea
         *hint = rule.hint;
         return false;
     }
-    return family_allowed(name, reason, hint);
+    if (!family_allowed(name, reason, hint))
+        return false;
+    *reason = "is not a property of librdkafka that this version of outbox knows";
+    *hint = "Check the name; \"make check\" of outbox says what a newer librdkafka has.";
+    return property_is_known(name);
 }
 
 bool

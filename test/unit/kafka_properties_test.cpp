@@ -1,9 +1,12 @@
 #include "extension/core/bootstrap_servers.h"
 #include "extension/core/kafka_properties.h"
+#include "extension/core/kafka_property_names.h"
 
 #include <gtest/gtest.h>
+#include <librdkafka/rdkafka.h>
 
 #include <string>
+#include <vector>
 
 namespace outbox::test
 {
@@ -34,8 +37,11 @@ TEST(PropertyAllowed, LeavesTuningAndSecurityToTheOperator)
     EXPECT_TRUE(allowed("ssl.ca.location", "/etc/ca.pem"));
     EXPECT_TRUE(allowed("queue.buffering.max.messages", "1"));
     EXPECT_TRUE(allowed("topic.metadata.refresh.interval.ms", "1000"));
-    EXPECT_TRUE(allowed("no.such.property", "librdkafka knows"));
-    EXPECT_TRUE(allowed("", ""));
+    EXPECT_TRUE(allowed("topic.compression.type", "zstd"));
+    EXPECT_TRUE(allowed("ssl.providers", "default, legacy"));
+    EXPECT_TRUE(allowed("sasl.kerberos.keytab", "/etc/kafka/outbox-1.keytab"));
+    EXPECT_TRUE(allowed("sasl.kerberos.principal", "outbox/db.example.org@EXAMPLE.ORG"));
+    EXPECT_TRUE(allowed("sasl.oauthbearer.token.endpoint.url", "https://id.example.org/token"));
 }
 
 TEST(PropertyAllowed, HoldsTheLevelOfAcknowledgement)
@@ -101,6 +107,60 @@ TEST(PropertyAllowed, RefusesWhatTheRelayOwns)
     EXPECT_TRUE(allowed("delivery.report.only.error", "false"));
     EXPECT_FALSE(allowed("api.version.request", "false"));
     EXPECT_FALSE(allowed("internal.termination.signal", "29"));
+}
+
+// Loading code, running commands, writing files: with the rights of the server's process.
+TEST(PropertyAllowed, RefusesWhatReachesBeyondKafka)
+{
+    for (const char *name :
+         {"plugin.library.paths", "ssl.engine.location", "ssl.engine.id", "sasl.kerberos.kinit.cmd",
+          "offset.store.path", "topic.offset.store.path", "open_cb", "socket_cb"})
+        for (const char *value : {"", "x", "/tmp/x.so", "true"})
+            EXPECT_FALSE(allowed(name, value)) << name << value;
+    for (const char *name : {"sasl.kerberos.keytab", "sasl.kerberos.principal"})
+        for (const char *value : {"", "x\"; touch /tmp/x; \"", "$(id)", "`id`", "a b", "-k", "a\n",
+                                  "%{sasl.password}", "a;b", "a|b", "a&b", "a\\b"})
+            EXPECT_FALSE(allowed(name, value)) << name << value;
+    for (const char *value : {"", "/tmp/evil", "default,../evil", "default,,legacy", "evil"})
+        EXPECT_FALSE(allowed("ssl.providers", value)) << value;
+    for (const char *value : {"", "file:///etc/passwd", "ftp://x", "x", " https://x"})
+        EXPECT_FALSE(allowed("sasl.oauthbearer.token.endpoint.url", value)) << value;
+}
+
+// A property that is new in librdkafka is to be looked at, and to be added to the known ones, with
+// a rule when it is dangerous.
+TEST(PropertyAllowed, KnowsAllPropertiesOfTheInstalledLibrary)
+{
+    std::vector<std::string> names;
+    const auto add = [&names](const char **pairs, std::size_t count)
+    {
+        for (std::size_t i = 0; i < count; i += 2)
+            names.emplace_back(pairs[i]);
+        rd_kafka_conf_dump_free(pairs, count);
+    };
+    std::size_t count = 0;
+    rd_kafka_conf_t *config = rd_kafka_conf_new();
+    const char **pairs = rd_kafka_conf_dump(config, &count);
+    add(pairs, count);
+    rd_kafka_conf_destroy(config);
+    rd_kafka_topic_conf_t *topic = rd_kafka_topic_conf_new();
+    pairs = rd_kafka_topic_conf_dump(topic, &count);
+    add(pairs, count);
+    rd_kafka_topic_conf_destroy(topic);
+    EXPECT_GT(names.size(), 100U);
+    for (const std::string &name : names)
+    {
+        const bool is_for_programs = name.size() > 3 && name.substr(name.size() - 3) == "_cb";
+        const bool is_for_tests = name.substr(0, 10) == "test.mock." || name.substr(0, 3) == "ut_";
+        EXPECT_TRUE(is_for_programs || is_for_tests || property_is_known(name)) << name;
+    }
+}
+
+TEST(PropertyAllowed, RefusesWhatNobodyHasLookedAt)
+{
+    for (const char *name : {"", "no.such.property", "topic.no.such.property", "Acks", "acks ",
+                             "topic.", "topic.topic.acks"})
+        EXPECT_FALSE(allowed(name, "all")) << name;
 }
 
 TEST(IsSecret, CoversWhatCarriesCredentials)
