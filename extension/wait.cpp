@@ -21,6 +21,7 @@ struct EventPlace
 {
     Datum xid;
     Datum seq;
+    Datum id;
 };
 
 const Oid kIdTypes[] = {UUIDOID};
@@ -74,15 +75,18 @@ find_event(Datum event_id, EventPlace *place)
 {
     if (!select_row(&find_by_id, &event_id))
         return false;
-    *place = {result_column(1), result_column(2)};
+    *place = {result_column(1), result_column(2), event_id};
     return true;
 }
 
 // The position moves while the caller's statement runs, so each look needs a new snapshot. It also
 // passes events that were set aside.
 bool
-is_published(const EventPlace &place)
+is_published(EventPlace &place)
 {
+    // The relay gives a restored event other numbers when it settles it.
+    if (DatumGetInt64(place.xid) < 0 && !find_event(place.id, &place))
+        return false;
     Datum values[] = {place.xid, place.seq};
     const bool published = select_row(&look_at_position, values);
     SPI_freetuptable(SPI_tuptable);
@@ -116,12 +120,12 @@ refuse_unfit_transaction(const char *function)
                         errhint("Commit first: nothing is published before.")));
 }
 
-using Condition = bool (*)(const EventPlace &place);
+using Condition = bool (*)(EventPlace &place);
 
 // Looks whenever the relay has written its position, and once a second. Between SPI_connect() and
 // SPI_finish().
 bool
-wait_for(Condition condition, const EventPlace &place, TimestampTz deadline)
+wait_for(Condition condition, EventPlace place, TimestampTz deadline)
 {
     DatabaseSlot *slot = find_slot(MyDatabaseId);
     if (slot != nullptr)
@@ -167,7 +171,7 @@ wait_published(Datum event_id, TimestampTz deadline)
 // Of what is committed by now. A restored event that is not settled counts as unpublished, a FAILED
 // one does not: it waits for a person.
 bool
-nothing_is_unpublished(const EventPlace &)
+nothing_is_unpublished(EventPlace &)
 {
     const bool drained = select_row(&look_for_unpublished, nullptr);
     SPI_freetuptable(SPI_tuptable);

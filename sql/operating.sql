@@ -321,6 +321,9 @@ begin
       message = 'outbox.relay_position holds several rows of this database',
       hint = 'Delete all but the one that is right.';
   end if;
+  -- Of a dump that was not restored as a whole, what is there counts as all of it.
+  update outbox.relay_position p set rows_counted = null
+    where p.rows_counted and (p.system_identifier <> outbox.system_identifier() or p.xmin <> p.written_by::xid);
   perform outbox.request_relay();
   return count = 1;
 end
@@ -334,4 +337,4 @@ language c volatile parallel unsafe security definer
 set search_path = pg_catalog, pg_temp
 as 'MODULE_PATHNAME', 'outbox_as_owner';
 comment on function outbox.adopt_position() is
-  'Lets a relay go on that has stopped because its position was changed by hand, or because the data directory is a copy: the row of outbox.relay_position counts as it is. False when there is none.';
+  'Lets a relay go on that has stopped because its position was changed by hand, or because the data directory is a copy: the row of outbox.relay_position counts as it is. Events of a dump that was restored in part are settled with what is there. False when this database has no position.';

@@ -34,7 +34,8 @@ create table outbox.relay_position (
   to_snapshot pg_snapshot not null,
   last_seq bigint not null,
   published_total bigint not null,
-  updated_at timestamptz not null
+  updated_at timestamptz not null,
+  rows_counted boolean
 ) with (fillfactor = 50);
 comment on table outbox.relay_position is
   'How far the relay has published. Written by the relay only; one row, and another one after a restore.';
@@ -48,6 +49,7 @@ comment on column outbox.relay_position.to_snapshot is 'Of those visible only in
 comment on column outbox.relay_position.last_seq is 'See to_snapshot.';
 comment on column outbox.relay_position.published_total is 'Events published since the extension was created.';
 comment on column outbox.relay_position.updated_at is 'When the relay wrote this row.';
+-- include position_columns
 select pg_catalog.pg_extension_config_dump('outbox.relay_position', '');
 
 create table outbox.ticks (

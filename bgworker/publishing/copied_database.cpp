@@ -45,6 +45,9 @@ constexpr const char *kSettleRestored = "update outbox.events e set xid = 0 "
 constexpr const char *kForgetPositions =
     "delete from outbox.relay_position p where " CAME_WITH_COPY("p");
 
+constexpr const char *kForgetDeliveries =
+    "delete from outbox.restored_deliveries r where " CAME_WITH_COPY("r");
+
 void
 execute_with(const char *statement, uint64 xid, int expected)
 {
@@ -92,6 +95,7 @@ leave_to_original(uint64 created_by)
     execute_with(kGiveUpUnpublished, created_by, SPI_OK_INSERT);
     execute_with(kSettleRestored, created_by, SPI_OK_UPDATE);
     execute_with(kForgetPositions, created_by, SPI_OK_DELETE);
+    execute_with(kForgetDeliveries, created_by, SPI_OK_DELETE);
 }
 
 } // namespace outbox

@@ -40,9 +40,10 @@ constexpr const char *kSelect =
 
 constexpr const char *kInsert =
     "insert into outbox.relay_position (system_identifier, database_oid, timeline, data_directory, "
-    "written_by, from_snapshot, to_snapshot, last_seq, published_total, updated_at) "
+    "written_by, from_snapshot, to_snapshot, last_seq, published_total, updated_at, "
+    "rows_counted) "
     "values (" PLACE ", pg_catalog.pg_current_xact_id(), $2::pg_snapshot, $3::pg_snapshot, $4, 0, "
-    "pg_catalog.now())";
+    "pg_catalog.now(), true)";
 
 // Of the rows that are where the relay put them, the one that is from another place than this.
 constexpr const char *kTakeOver =
@@ -53,7 +54,7 @@ constexpr const char *kTakeOver =
 constexpr const char *kUpdate =
     "update outbox.relay_position p set written_by = pg_catalog.pg_current_xact_id(), "
     "from_snapshot = $2::pg_snapshot, to_snapshot = $3::pg_snapshot, last_seq = $4, "
-    "published_total = $5, updated_at = pg_catalog.clock_timestamp() "
+    "published_total = $5, updated_at = pg_catalog.clock_timestamp(), rows_counted = true "
     "where p.system_identifier operator(pg_catalog.=) outbox.system_identifier() "
     "and p.database_oid operator(pg_catalog.=) $1 "
     "and p.xmin operator(pg_catalog.=) p.written_by::xid";
@@ -81,6 +82,7 @@ struct Counts
     int own;       // promoted and upgraded ones too
     int take_over; // those that need a new place
     int copied;
+    int edited; // or from a dump of this very database
 };
 
 bool
@@ -116,8 +118,10 @@ read_row(HeapTuple row, TupleDesc desc, StoredPosition *stored, Counts *counts)
 {
     const char *kind = SPI_getvalue(row, desc, 1);
     if (strcmp(kind, "edited") == 0)
-        return "it was changed by somebody else than the relay; when it is right as it is, call "
-               "outbox.adopt_position()";
+    {
+        counts->edited++;
+        return nullptr;
+    }
     if (strcmp(kind, "moved") == 0)
         return "this data directory is a copy, and the original may be publishing the same events; "
                "call outbox.adopt_position() if it is not";
@@ -139,6 +143,9 @@ read_rows(StoredPosition *stored, Counts *counts)
     const char *problem = nullptr;
     for (uint64 i = 0; i < SPI_processed && problem == nullptr; i++)
         problem = read_row(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, stored, counts);
+    if (problem == nullptr && counts->own == 0 && counts->edited > 0)
+        problem = "it was changed by somebody else than the relay; when it is right as it is, call "
+                  "outbox.adopt_position()";
     if (problem == nullptr && counts->own > 1)
         problem = "there are several rows for this database";
     return problem;

@@ -10,45 +10,112 @@ namespace outbox
 namespace
 {
 
-// A position that is not of this cluster, or not where the relay put it.
+// A position that is not of this cluster, or not where the relay put it, and not settled.
 #define RESTORED                                                                                   \
     "(p.system_identifier operator(pg_catalog.<>) outbox.system_identifier() or "                  \
-    "p.xmin operator(pg_catalog.<>) p.written_by::xid)"
+    "p.xmin operator(pg_catalog.<>) p.written_by::xid) and p.rows_counted is distinct from false"
 
-constexpr const char *kPositions =
-    "select pg_catalog.count(*) from outbox.relay_position p where " RESTORED;
+constexpr const char *kWhatCame =
+    "select (select pg_catalog.count(*) from outbox.relay_position p where " RESTORED "), "
+    "(select pg_catalog.bool_or(p.rows_counted) from outbox.relay_position p where " RESTORED "), "
+    "exists (select from outbox.restored_deliveries), "
+    "exists (select from outbox.dump_rows d where d.table_name operator(pg_catalog.=) 'dump' "
+    " group by d.bit having pg_catalog.count(*) operator(pg_catalog.>) 1)";
+
+#define COUNT_RESTORED(slot)                                                                       \
+    "union all select 'events_" slot "', (select pg_catalog.count(*) from outbox.events_" slot     \
+    " e where e.xid operator(pg_catalog.<) 0) "
+
+// A table of which other than the counted rows have come, if there is one.
+constexpr const char *kMissing =
+    "with counted as ("
+    " select t.table_name, pg_catalog.sum(1::bigint operator(pg_catalog.<<) t.bit)::bigint as n "
+    " from (select d.table_name, d.bit from outbox.dump_rows d group by d.table_name, d.bit "
+    "  having pg_catalog.count(*) operator(pg_catalog.>) 1) t group by t.table_name), "
+    "restored (table_name, n) as ("
+    " select 'relay_position', (select pg_catalog.count(*) from outbox.relay_position p "
+    "  where " RESTORED ") "
+    " union all select 'deliveries', (select pg_catalog.count(*) from "
+    "outbox.restored_deliveries) " COUNT_RESTORED("0") COUNT_RESTORED("1") COUNT_RESTORED(
+        "2") COUNT_RESTORED("3") COUNT_RESTORED("4") COUNT_RESTORED("5") COUNT_RESTORED("6")
+        COUNT_RESTORED(
+            "7") ") select r.table_name, r.n, coalesce(c.n, 0) from restored r left join counted c "
+                 "on c.table_name operator(pg_catalog.=) r.table_name "
+                 "where r.n operator(pg_catalog.<>) coalesce(c.n, 0) order by r.table_name limit 1";
+
+// Restored numbers that an event of this database has, too.
+constexpr const char *kTaken =
+    "select exists (select from outbox.events x where x.xid operator(pg_catalog.>=) 0 and "
+    "x.seq operator(pg_catalog.<=) (select pg_catalog.max(y.seq) from outbox.events y "
+    "where y.xid operator(pg_catalog.<) 0))";
+
+// The row of what was set aside that belongs to a restored event, by the numbers of both in the
+// dump.
+#define ITS_DELIVERY                                                                               \
+    "r.event_id operator(pg_catalog.=) u.id and r.seq operator(pg_catalog.=) u.seq "               \
+    "and greatest(r.xid, 1) operator(pg_catalog.=) operator(pg_catalog.-) u.xid"
 
 constexpr const char *kMarkPublished =
-    "update outbox.events e set xid = 0 from outbox.relay_position p "
-    "where e.xid operator(pg_catalog.<) 0 and " RESTORED " "
-    "and (outbox.visible_in(operator(pg_catalog.-) e.xid, p.from_snapshot) or "
-    "(e.seq operator(pg_catalog.<=) p.last_seq and "
-    "outbox.visible_in(operator(pg_catalog.-) e.xid, p.to_snapshot)))";
+    "update outbox.events u set xid = 0 from outbox.relay_position p "
+    "where u.xid operator(pg_catalog.<) 0 and " RESTORED " "
+    "and (outbox.visible_in(operator(pg_catalog.-) u.xid, p.from_snapshot) or "
+    "(u.seq operator(pg_catalog.<=) p.last_seq and "
+    "outbox.visible_in(operator(pg_catalog.-) u.xid, p.to_snapshot))) "
+    "and not exists (select from outbox.restored_deliveries r where " ITS_DELIVERY ")";
 
 // The restored sequence may be behind what was emitted here before the restore.
 constexpr const char *kRaiseSequence =
     "select pg_catalog.setval('outbox.events_seq', greatest(s.last_value, "
     "(select pg_catalog.max(e.seq) from outbox.events e), 1)) from outbox.events_seq s";
 
-// In the old order: with the old numbers, so that they stay before what was emitted after the
-// restore; with new ones when an event of this database has such a number already.
-constexpr const char *kAdopt =
-    "update outbox.events e set xid = pg_catalog.pg_current_xact_id()::text::bigint, seq = n.seq "
-    "from (select o.tableoid, o.ctid, case when o.taken then "
-    "pg_catalog.nextval('outbox.events_seq') "
-    "             else o.seq end as seq from "
-    "      (select u.tableoid, u.ctid, u.seq, t.taken from outbox.events u cross join "
-    "       (select exists (select from outbox.events x where x.xid operator(pg_catalog.>) 0 and "
-    "         x.seq operator(pg_catalog.<=) (select pg_catalog.max(y.seq) from outbox.events y "
-    "           where y.xid operator(pg_catalog.<) 0)) as taken) t "
-    "       where u.xid operator(pg_catalog.<) 0 order by u.seq) o) n "
-    "where e.tableoid operator(pg_catalog.=) n.tableoid and e.ctid operator(pg_catalog.=) n.ctid";
+#define DELIVERY_COLUMNS                                                                           \
+    "(seq, xid, slot, event_id, lane, topic, partition_key, state, blocking, attempts, "           \
+    "next_attempt_at, last_error, failed_at, settled_by, settled_at, reason)"
+#define DELIVERY_VALUES                                                                            \
+    "m.seq, 0, m.slot, m.id, m.lane, m.topic, m.partition_key, m.state, m.blocking, m.attempts, "  \
+    "m.next_attempt_at, m.last_error, m.failed_at, m.settled_by, m.settled_at, m.reason"
 
-// What was set aside is found by these numbers.
-constexpr const char *kFollowEvents =
-    "update outbox.deliveries d set xid = e.xid, seq = e.seq, slot = e.slot from outbox.events e "
-    "where e.id operator(pg_catalog.=) d.event_id and e.xid operator(pg_catalog.>=) 0 "
-    "and (d.xid operator(pg_catalog.<>) e.xid or d.seq operator(pg_catalog.<>) e.seq)";
+// In the old order: with the old numbers, so that they stay before what was emitted after the
+// restore; with new ones when an event of this database has such a number already, as it is by
+// their number that what was set aside is found. `published` counts the others.
+constexpr const char *kAdopt =
+    "with moved as (update outbox.events e set seq = n.seq, xid = case when n.aside then 0 "
+    "  else pg_catalog.pg_current_xact_id()::text::bigint end "
+    " from (select o.tableoid, o.ctid, o.aside, o.delivery, case when $1 then "
+    "  pg_catalog.nextval('outbox.events_seq') else o.seq end as seq from "
+    "  (select u.tableoid, u.ctid, u.seq, r.seq is not null as aside, r.ctid as delivery "
+    "   from outbox.events u left join outbox.restored_deliveries r on " ITS_DELIVERY " "
+    "   where u.xid operator(pg_catalog.<) 0 order by u.seq) o) n "
+    " where e.tableoid operator(pg_catalog.=) n.tableoid and e.ctid operator(pg_catalog.=) n.ctid "
+    " returning e.seq, e.slot, e.id, n.aside, n.delivery), "
+    "aside as (insert into outbox.deliveries " DELIVERY_COLUMNS " select " DELIVERY_VALUES " from "
+    " (select a.seq, a.slot, a.id, r.lane, r.topic, r.partition_key, r.state, r.blocking, "
+    "  r.attempts, r.next_attempt_at, r.last_error, r.failed_at, r.settled_by, r.settled_at, "
+    "  r.reason from moved a join outbox.restored_deliveries r "
+    "  on r.ctid operator(pg_catalog.=) a.delivery where a.aside) m returning seq), "
+    "done as (delete from outbox.restored_deliveries r using moved a "
+    " where r.ctid operator(pg_catalog.=) a.delivery) "
+    "select (select pg_catalog.count(*) from moved a where not a.aside), "
+    "(select pg_catalog.count(*) from aside)";
+
+// Rows that came after their events were taken for published, which happens with dumps of before
+// 0.2.1 only. They get numbers that no other event has.
+constexpr const char *kFollow =
+    "with moved as (update outbox.events e set seq = n.seq "
+    " from (select o.tableoid, o.ctid, o.delivery, pg_catalog.nextval('outbox.events_seq') as seq "
+    "  from (select u.tableoid, u.ctid, r.ctid as delivery from outbox.restored_deliveries r "
+    "   join outbox.events u on u.id operator(pg_catalog.=) r.event_id "
+    "   and u.seq operator(pg_catalog.=) r.seq and u.xid operator(pg_catalog.=) 0 "
+    "   order by u.seq) o) n "
+    " where e.tableoid operator(pg_catalog.=) n.tableoid and e.ctid operator(pg_catalog.=) n.ctid "
+    " returning e.seq, e.slot, e.id, n.delivery), "
+    "done as (delete from outbox.restored_deliveries r using moved a "
+    " where r.ctid operator(pg_catalog.=) a.delivery) "
+    "insert into outbox.deliveries " DELIVERY_COLUMNS " select " DELIVERY_VALUES " from "
+    " (select a.seq, a.slot, a.id, r.lane, r.topic, r.partition_key, r.state, r.blocking, "
+    "  r.attempts, r.next_attempt_at, r.last_error, r.failed_at, r.settled_by, r.settled_at, "
+    "  r.reason from moved a join outbox.restored_deliveries r "
+    "  on r.ctid operator(pg_catalog.=) a.delivery) m";
 
 // They are as old as their settling: nobody knows when they were published.
 constexpr const char *kRestartAge =
@@ -57,12 +124,53 @@ constexpr const char *kRestartAge =
 // Restored ticks are snapshots of another cluster.
 constexpr const char *kForgetTicks = "delete from outbox.ticks";
 
-int64
-count_restored_positions()
+// A dump that was counted is settled as a whole: nothing of it is still to come. Its position stays
+// for published_total.
+constexpr const char *kEndPositions =
+    "update outbox.relay_position p set rows_counted = false where " RESTORED;
+constexpr const char *kEndDeliveries = "delete from outbox.restored_deliveries";
+constexpr const char *kEndCounts =
+    "with d as (delete from outbox.dump_rows returning table_name, bit) "
+    "insert into outbox.dump_rows (table_name, bit) select distinct d.table_name, d.bit from d";
+
+struct WhatCame
 {
-    spi_execute(kPositions, 0, nullptr, nullptr, SPI_OK_SELECT);
+    bool events;
+    int64 positions;
+    bool counted; // the position says so
+    bool deliveries;
+    bool counts;
+};
+
+Datum
+field(int column, bool *is_null)
+{
+    return SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, column, is_null);
+}
+
+int64
+number(int column)
+{
     bool is_null;
-    return DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &is_null));
+    return DatumGetInt64(field(column, &is_null));
+}
+
+bool
+truth(int column)
+{
+    bool is_null;
+    const Datum value = field(column, &is_null);
+    return !is_null && DatumGetBool(value);
+}
+
+void
+look_what_came(WhatCame *came)
+{
+    spi_execute(kWhatCame, 0, nullptr, nullptr, SPI_OK_SELECT);
+    came->positions = number(1);
+    came->counted = truth(2);
+    came->deliveries = truth(3);
+    came->counts = truth(4);
 }
 
 // Not by SQL: the planner would rather read a whole table than its index, and this is asked often.
@@ -75,39 +183,118 @@ look_for_restored_events()
     return found;
 }
 
+// Whether something of a counted dump is still to come.
+bool
+is_incomplete(const WhatCame &came, char *problem, size_t problem_size)
+{
+    if (!came.counts)
+    {
+        snprintf(problem, problem_size, "a restored dump is not complete: outbox.%s is not there",
+                 came.positions == 0 ? "relay_position" : "dump_rows");
+        return true;
+    }
+    spi_execute(kMissing, 0, nullptr, nullptr, SPI_OK_SELECT);
+    if (SPI_processed == 0)
+        return false;
+    snprintf(problem, problem_size,
+             "a restored dump is not complete: outbox.%s has " INT64_FORMAT
+             " restored rows, the dump had " INT64_FORMAT,
+             SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1), number(2), number(3));
+    return true;
+}
+
+void
+settle_events()
+{
+    spi_execute(kTaken, 0, nullptr, nullptr, SPI_OK_SELECT);
+    const bool taken = truth(1);
+    spi_execute(kMarkPublished, 0, nullptr, nullptr, SPI_OK_UPDATE);
+    const uint64 published = SPI_processed;
+    spi_execute(kRaiseSequence, 0, nullptr, nullptr, SPI_OK_SELECT);
+    Oid types[] = {BOOLOID};
+    Datum values[] = {BoolGetDatum(taken)};
+    spi_execute(kAdopt, 1, types, values, SPI_OK_SELECT);
+    const int64 adopted = number(1);
+    const int64 aside = number(2);
+    spi_execute(kForgetTicks, 0, nullptr, nullptr, SPI_OK_DELETE);
+    spi_execute(kRestartAge, 0, nullptr, nullptr, SPI_OK_UPDATE);
+    ereport(
+        LOG,
+        (errmsg("outbox: of the restored events " UINT64_FORMAT
+                " were published before and " INT64_FORMAT " are published now",
+                published, adopted),
+         aside > 0 ? errdetail(INT64_FORMAT " were set aside before, and are again.", aside) : 0));
+}
+
+void
+settle_counted(const WhatCame &came)
+{
+    if (came.events)
+        settle_events();
+    spi_execute(kEndPositions, 0, nullptr, nullptr, SPI_OK_UPDATE);
+    spi_execute(kEndDeliveries, 0, nullptr, nullptr, SPI_OK_DELETE);
+    spi_execute(kEndCounts, 0, nullptr, nullptr, SPI_OK_INSERT);
+}
+
+// Returns whether something was done.
+bool
+settle_uncounted(const WhatCame &came)
+{
+    if (came.events)
+        settle_events();
+    bool followed = false;
+    if (came.deliveries)
+    {
+        spi_execute(kFollow, 0, nullptr, nullptr, SPI_OK_INSERT);
+        followed = SPI_processed > 0;
+    }
+    return came.events || followed;
+}
+
+RestoreResult
+decide(const WhatCame &came, char *problem, size_t problem_size)
+{
+    RestoreResult result = {};
+    if (came.positions > 1)
+    {
+        snprintf(problem, problem_size,
+                 "outbox.relay_position holds the rows of " INT64_FORMAT
+                 " restored dumps; delete those that restored events do not belong to",
+                 came.positions);
+        result.broken = true;
+    }
+    // Of a database whose relay never ran a dump has no position: nothing of it was published.
+    else if (came.positions == 0 ? came.counts : came.counted)
+    {
+        result.waiting = is_incomplete(came, problem, problem_size);
+        if (!result.waiting)
+            settle_counted(came);
+        result.settled = !result.waiting;
+    }
+    // A person has said that what is there is all of it.
+    else if (came.counts)
+    {
+        settle_counted(came);
+        result.settled = true;
+    }
+    else if (came.positions == 1)
+        result.settled = settle_uncounted(came);
+    // Without a position it is not known what was published: the row may still be on its way.
+    else if (came.events || came.deliveries)
+        result.waiting = is_incomplete(came, problem, problem_size);
+    return result;
+}
+
 } // namespace
 
 RestoreResult
 settle_restored_events(char *problem, size_t problem_size)
 {
-    RestoreResult result = {};
-    const bool events = look_for_restored_events();
+    WhatCame came = {};
+    came.events = look_for_restored_events();
     spi_connect();
-    const int64 positions = count_restored_positions();
-    if (positions > 1)
-    {
-        snprintf(problem, problem_size,
-                 "outbox.relay_position holds the rows of " INT64_FORMAT
-                 " restored dumps; delete those that restored events do not belong to",
-                 positions);
-        result.broken = true;
-    }
-    // Without a position it is not known what was published: the row may still be on its way.
-    else if (events && positions == 1)
-    {
-        spi_execute(kMarkPublished, 0, nullptr, nullptr, SPI_OK_UPDATE);
-        const uint64 published = SPI_processed;
-        spi_execute(kRaiseSequence, 0, nullptr, nullptr, SPI_OK_SELECT);
-        spi_execute(kAdopt, 0, nullptr, nullptr, SPI_OK_UPDATE);
-        const uint64 adopted = SPI_processed;
-        spi_execute(kFollowEvents, 0, nullptr, nullptr, SPI_OK_UPDATE);
-        spi_execute(kForgetTicks, 0, nullptr, nullptr, SPI_OK_DELETE);
-        spi_execute(kRestartAge, 0, nullptr, nullptr, SPI_OK_UPDATE);
-        ereport(LOG, (errmsg("outbox: of the restored events " UINT64_FORMAT
-                             " were published before and " UINT64_FORMAT " are published now",
-                             published, adopted)));
-        result.settled = true;
-    }
+    look_what_came(&came);
+    const RestoreResult result = decide(came, problem, problem_size);
     SPI_finish();
     return result;
 }

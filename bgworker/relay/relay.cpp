@@ -78,6 +78,7 @@ show()
     if (report.state == RelayState::running && problem[0] != '\0' && !relay.publisher->has_routes())
         report.state = RelayState::config_error;
     strlcpy(report.config_error, problem, sizeof(report.config_error));
+    show_problem(&report);
     SpinLockAcquire(&relay.slot->mutex);
     relay.slot->report = report;
     SpinLockRelease(&relay.slot->mutex);
@@ -208,10 +209,13 @@ settle_restored()
     const RestoreResult result = settle_restored_events(problem, sizeof(problem));
     if (result.broken)
         stop_for_a_person(problem);
+    if (result.waiting)
+        note_problem(problem);
     if (!result.settled)
         return;
     relay.look = true;
     relay.publisher->reload_deliveries();
+    relay.publisher->reload_routes(); // which reads all lines again
 }
 
 void

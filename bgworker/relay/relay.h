@@ -50,6 +50,11 @@ void reconnect_kafka();
 // does not leaves the relay as it is, and is told in relay_status and the log.
 void reload_settings();
 
+// Notes what is in the way and is not Kafka's doing: shown as last_error unless something newer
+// happened, and told once.
+void note_problem(const char *problem);
+void show_problem(RelayReport *report);
+
 // Ends the process; the launcher learns why.
 [[noreturn]] void exit_as(RelayExit reason);
 

@@ -30,6 +30,33 @@ level_of(const char *problem)
 
 } // namespace
 
+namespace
+{
+
+char last_problem[512];
+TimestampTz last_problem_at = 0;
+
+} // namespace
+
+void
+note_problem(const char *problem)
+{
+    const bool known = strcmp(problem, last_problem) == 0;
+    last_problem_at = known ? last_problem_at : GetCurrentTimestamp();
+    strlcpy(last_problem, problem, sizeof(last_problem));
+    if (!known)
+        ereport(LOG, (errmsg("outbox relay: %s", problem)));
+}
+
+void
+show_problem(RelayReport *report)
+{
+    if (last_problem_at == 0 || last_problem_at < report->last_error_at)
+        return;
+    report->last_error_at = last_problem_at;
+    strlcpy(report->last_error, last_problem, sizeof(report->last_error));
+}
+
 void
 exit_as(RelayExit reason)
 {

@@ -4,8 +4,14 @@
 -- include library
 
 -- What changes in objects that 0.2 has.
--- include identity
 create index deliveries_slot on outbox.deliveries (slot, state);
+alter table outbox.relay_position add rows_counted boolean;
+-- include position_columns
+-- include event_status
+
+-- What 0.2 does not have.
+-- include restore
+-- include identity
 
 -- Functions only, each "create or replace": what operators call, and what roles may be granted.
 -- include operating

@@ -34,7 +34,7 @@ select * from o;
 create view look.not_compared as
 select distinct classid::regclass from look.objects
 where classid not in ('pg_class'::regclass, 'pg_proc'::regclass, 'pg_type'::regclass, 'pg_namespace'::regclass, 'pg_constraint'::regclass,
-                      'pg_trigger'::regclass, 'pg_rewrite'::regclass, 'pg_attrdef'::regclass);
+                      'pg_trigger'::regclass, 'pg_rewrite'::regclass, 'pg_attrdef'::regclass, 'pg_event_trigger'::regclass);
 
 create view look.properties as
 select pg_describe_object(o.classid, o.objid, 0) as object, 'there' as property, o.classid::regclass::text as value from look.objects o
@@ -95,6 +95,10 @@ cross join lateral (values
 union all
 select pg_describe_object(o.classid, o.objid, 0), 'constraint', format('%s %s', pg_get_constraintdef(c.oid), c.convalidated)
 from look.objects o join pg_constraint c on o.classid = 'pg_constraint'::regclass and c.oid = o.objid
+union all
+select pg_describe_object(o.classid, o.objid, 0), 'event trigger',
+  format('%s %s %s %s', c.evtevent, c.evttags, c.evtfoid::regprocedure, c.evtenabled)
+from look.objects o join pg_event_trigger c on o.classid = 'pg_event_trigger'::regclass and c.oid = o.objid
 union all
 select pg_describe_object(o.classid, o.objid, 0), 'trigger', format('%s %s', pg_get_triggerdef(c.oid), c.tgenabled)
 from look.objects o join pg_trigger c on o.classid = 'pg_trigger'::regclass and c.oid = o.objid
@@ -204,7 +208,7 @@ begin; call look.see($$ alter table outbox.ticks alter published_at drop not nul
 begin; call look.see($$ alter table outbox.ticks alter written_by drop default $$); rollback;
 begin; call look.see($$ alter table outbox.ticks set (fillfactor = 50) $$); rollback;
 begin; call look.see($$ drop index outbox.ticks_published_at $$); rollback;
-begin; call look.see($$ alter table outbox.events_3 disable trigger user $$); rollback;
+begin; call look.see($$ alter table outbox.routes disable trigger user $$); rollback;
 begin; call look.see($$ alter sequence outbox.events_seq cache 10 $$); rollback;
 begin; call look.see($$ alter function outbox.resume() owner to upgrade_app $$); rollback;
 begin; call look.see($$ alter extension outbox drop function outbox.resume() $$); rollback;

@@ -1,0 +1,84 @@
+-- What keeps the rows of a restored dump apart until the relay has looked at them, and tells it when they are all there.
+
+-- Restored rows of outbox.deliveries: their numbers may be those of events of this database.
+create table outbox.restored_deliveries (like outbox.deliveries including comments);
+comment on table outbox.restored_deliveries is
+  'Rows of outbox.deliveries that a dump brought. The relay gives them back to their events when all of the dump is there.';
+select pg_catalog.pg_extension_config_dump('outbox.restored_deliveries', '');
+
+create function outbox.before_delivery_insert()
+returns trigger
+language c
+as 'MODULE_PATHNAME', 'outbox_before_delivery_insert';
+comment on function outbox.before_delivery_insert() is
+  'Trigger: puts a row that belongs to no event of this database into outbox.restored_deliveries instead.';
+create trigger before_insert before insert on outbox.deliveries
+  for each row execute function outbox.before_delivery_insert();
+alter table outbox.deliveries enable always trigger before_insert;
+
+-- The tables of a dump come one by one, in any order, and nothing in PostgreSQL says which is the last. So a dump
+-- counts its rows: of these rows it has those whose bits are set in the counts. The others, which every database
+-- has, are there to be chosen from; a row that is there twice came with a dump.
+create table outbox.dump_rows (
+  table_name text collate "C" not null,
+  bit smallint not null
+);
+comment on table outbox.dump_rows is
+  'For dumps: how many rows the dumped tables have, as binary numbers. A row that is there twice came with a dump.';
+comment on column outbox.dump_rows.table_name is 'Table in the schema outbox; dump: is always 1.';
+comment on column outbox.dump_rows.bit is 'A binary digit of the count; a dump has the row when the digit is 1.';
+insert into outbox.dump_rows (table_name, bit)
+select t.name, b.bit
+from pg_catalog.unnest('{dump,events_0,events_1,events_2,events_3,events_4,events_5,events_6,events_7,deliveries,relay_position}'::text[]) t (name)
+cross join pg_catalog.generate_series(0, 39) b (bit);
+select pg_catalog.pg_extension_config_dump('outbox.dump_rows', $filter$
+  where (table_name, bit) in (
+    select c.table_name, b.bit from (
+    select 'dump' as table_name, 1::bigint as n
+    union all select 'events_0', pg_catalog.count(*) from outbox.events_0
+    union all select 'events_1', pg_catalog.count(*) from outbox.events_1
+    union all select 'events_2', pg_catalog.count(*) from outbox.events_2
+    union all select 'events_3', pg_catalog.count(*) from outbox.events_3
+    union all select 'events_4', pg_catalog.count(*) from outbox.events_4
+    union all select 'events_5', pg_catalog.count(*) from outbox.events_5
+    union all select 'events_6', pg_catalog.count(*) from outbox.events_6
+    union all select 'events_7', pg_catalog.count(*) from outbox.events_7
+    union all select 'deliveries', pg_catalog.count(*) from outbox.deliveries
+    union all select 'relay_position', pg_catalog.count(*) from outbox.relay_position
+    ) c cross join pg_catalog.generate_series(0, 39) b (bit)
+    where (c.n operator(pg_catalog.>>) b.bit) operator(pg_catalog.&) 1 operator(pg_catalog.=) 1)
+$filter$);
+
+-- pg_dump --disable-triggers switches all triggers of a table off while it fills it, and all on afterwards, but not
+-- as they were. Rows that nobody stamps would never be published. Everybody who alters a table passes here, also
+-- those who may not use this schema: only catalogues are read.
+create function outbox.keep_triggers()
+returns event_trigger
+language plpgsql volatile parallel unsafe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  kept record;
+begin
+  if not exists (select from pg_event_trigger_ddl_commands() c where c.schema_name = 'outbox') then
+    return;
+  end if;
+  for kept in
+    select c.relname, t.tgname
+    from pg_trigger t
+    join pg_class c on c.oid = t.tgrelid and c.relkind = 'r'
+    join pg_namespace s on s.oid = c.relnamespace and s.nspname = 'outbox'
+    join pg_proc p on p.oid = t.tgfoid and p.pronamespace = s.oid
+    where p.proname in ('before_event_insert', 'before_delivery_insert') and t.tgenabled <> 'A'
+  loop
+    execute format('alter table outbox.%I enable always trigger %I', kept.relname, kept.tgname);
+  end loop;
+end
+$$;
+comment on function outbox.keep_triggers() is
+  'Event trigger: the triggers that stamp events, and that keep restored rows apart, stay enabled always.';
+create event trigger outbox_keep_triggers on ddl_command_end when tag in ('ALTER TABLE')
+  execute function outbox.keep_triggers();
+comment on event trigger outbox_keep_triggers is
+  'Keeps pg_dump --disable-triggers from switching off what stamps restored events; see outbox.keep_triggers().';
+alter event trigger outbox_keep_triggers enable always;
