@@ -314,7 +314,8 @@ begin
   update outbox.relay_position p
     set written_by = pg_current_xact_id(), timeline = outbox.timeline(), data_directory = outbox.data_directory()
     where p.system_identifier = outbox.system_identifier()
-      and p.database_oid = (select d.oid from pg_database d where d.datname = current_database());
+      and p.database_oid = (select d.oid from pg_database d where d.datname = current_database())
+      and p.rows_counted is distinct from false;
   get diagnostics count = row_count;
   if count > 1 then
     raise exception using errcode = 'object_not_in_prerequisite_state',
