@@ -1,7 +1,8 @@
 // outbox.emit(), outbox.emit_bytes() and the trigger that makes a plain INSERT as good.
 
 #include "event_checks.h"
-#include "event_table.h"
+#include "event_layout.h"
+#include "own_relations.h"
 #include "transaction.h"
 
 namespace outbox
@@ -22,6 +23,17 @@ refuse_where_nothing_can_be_written(const char *what)
     PreventCommandDuringRecovery(what);
     PreventCommandIfReadOnly(what);
     PreventCommandIfParallelMode(what);
+}
+
+// Whoever enables row level security relies on it.
+void
+refuse_policies(const char *what)
+{
+    if (policies_apply())
+        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+                        errmsg("%s does not apply row-level security policies", what),
+                        errdetail("They are enabled for outbox.events and apply to this role."),
+                        errhint("Insert into outbox.events instead, which applies them.")));
 }
 
 void
@@ -52,6 +64,7 @@ Datum
 emit(FunctionCallInfo fcinfo, const char *name, bool bytes)
 {
     refuse_where_nothing_can_be_written(name);
+    refuse_policies(name);
 
     EventInput event = {};
     event.aggregate_type = text_arg(fcinfo, 0);
@@ -103,93 +116,117 @@ emit(FunctionCallInfo fcinfo, const char *name, bool bytes)
     PG_RETURN_UUID_P(id);
 }
 
-Datum
-column(HeapTuple row, TupleDesc desc, EventColumn number, bool *is_null)
+// A row that the trigger is given.
+struct NewRow
 {
-    return heap_getattr(row, number, desc, is_null);
+    HeapTuple tuple;
+    TupleDesc desc;
+    EventLayout layout;
+};
+
+Datum
+column(const NewRow &row, EventColumn number, bool *is_null)
+{
+    return heap_getattr(row.tuple, row.layout.place_of(number), row.desc, is_null);
 }
 
 text *
-text_column(HeapTuple row, TupleDesc desc, EventColumn number)
+text_column(const NewRow &row, EventColumn number)
 {
     bool is_null;
-    const Datum value = column(row, desc, number, &is_null);
+    const Datum value = column(row, number, &is_null);
     return is_null ? nullptr : DatumGetTextPP(value);
 }
 
 Jsonb *
-jsonb_column(HeapTuple row, TupleDesc desc, EventColumn number)
+jsonb_column(const NewRow &row, EventColumn number)
 {
     bool is_null;
-    const Datum value = column(row, desc, number, &is_null);
+    const Datum value = column(row, number, &is_null);
     return is_null ? nullptr : DatumGetJsonbP(value);
 }
 
-bool
-is_null_column(HeapTuple row, TupleDesc desc, EventColumn number)
+// What is to be changed in it.
+struct Changes
 {
-    bool is_null;
-    (void) column(row, desc, number, &is_null);
-    return is_null;
+    int count;
+    int columns[kEventColumns];
+    Datum values[kEventColumns];
+    bool nulls[kEventColumns];
+
+    void set(const NewRow &row, EventColumn number, Datum value)
+    {
+        columns[count] = row.layout.place_of(number);
+        values[count] = value;
+        nulls[count++] = false;
+    }
+};
+
+HeapTuple
+changed(const NewRow &row, Changes &changes)
+{
+    return heap_modify_tuple_by_cols(row.tuple, row.desc, changes.count, changes.columns,
+                                     changes.values, changes.nulls);
 }
 
-// A restored dump brings its own numbers; nobody but the owner may write these columns. Its
-// transaction ids mean nothing here, so they are marked by their sign until the relay has looked at
-// them; see bgworker/publishing/restore.cpp.
+// A row with the numbers of its own: of a restored dump, or from insert_event(). Nobody but the
+// owner may write these columns. A dump's transaction ids mean nothing here, so they are marked by
+// their sign until the relay has looked at them; see bgworker/publishing/restore.cpp.
 bool
-is_restored(HeapTuple row, TupleDesc desc)
+has_numbers(const NewRow &row, int64 *xid, int64 *seq)
 {
-    return !is_null_column(row, desc, kSeq) && !is_null_column(row, desc, kXid);
+    bool no_xid;
+    bool no_seq;
+    *xid = DatumGetInt64(column(row, kXid, &no_xid));
+    *seq = DatumGetInt64(column(row, kSeq, &no_seq));
+    return !no_xid && !no_seq;
 }
 
 HeapTuple
-mark_restored(HeapTuple row, TupleDesc desc)
+mark_restored(const NewRow &row, int64 xid)
 {
-    bool is_null;
-    const int64 xid = DatumGetInt64(column(row, desc, kXid, &is_null));
     if (xid <= 0)
-        return row;
-    int columns[] = {kXid};
-    Datum values[] = {Int64GetDatum(-xid)};
-    bool nulls[] = {false};
-    return heap_modify_tuple_by_cols(row, desc, 1, columns, values, nulls);
+        return row.tuple;
+    Changes changes = {};
+    changes.set(row, kXid, Int64GetDatum(-xid));
+    return changed(row, changes);
 }
 
 EventInput
-event_of_row(HeapTuple row, TupleDesc desc)
+event_of_row(const NewRow &row)
 {
     EventInput event = {};
-    event.aggregate_type = text_column(row, desc, kAggregateType);
-    event.aggregate_id = text_column(row, desc, kAggregateId);
-    event.event_type = text_column(row, desc, kEventType);
-    event.partition_key = text_column(row, desc, kPartitionKey);
-    event.payload = jsonb_column(row, desc, kPayload);
-    event.payload_bytes = reinterpret_cast<bytea *>(text_column(row, desc, kPayloadBytes));
-    event.headers = jsonb_column(row, desc, kHeaders);
+    event.aggregate_type = text_column(row, kAggregateType);
+    event.aggregate_id = text_column(row, kAggregateId);
+    event.event_type = text_column(row, kEventType);
+    event.partition_key = text_column(row, kPartitionKey);
+    event.payload = jsonb_column(row, kPayload);
+    event.payload_bytes = reinterpret_cast<bytea *>(text_column(row, kPayloadBytes));
+    event.headers = jsonb_column(row, kHeaders);
     return event;
 }
 
 HeapTuple
-complete_row(HeapTuple row, TupleDesc desc)
+complete_row(const NewRow &row)
 {
-    const EventInput event = event_of_row(row, desc);
+    const EventInput event = event_of_row(row);
     check_event(event);
 
-    Datum values[5];
-    bool nulls[5] = {};
-    int columns[5] = {kSeq, kXid};
-    int count = 2;
-    stamp(event, &values[1], &values[0]);
+    Changes changes = {};
+    Datum xid;
+    Datum seq;
+    stamp(event, &xid, &seq);
+    changes.set(row, kSeq, seq);
+    changes.set(row, kXid, xid);
 
     bool is_null;
     const TimestampTz now = GetCurrentTimestamp();
-    const Datum given = column(row, desc, kId, &is_null);
+    const Datum given = column(row, kId, &is_null);
     pg_uuid_t made;
     if (is_null)
     {
         make_event_id(now, &made);
-        columns[count] = kId;
-        values[count++] = UUIDPGetDatum(&made);
+        changes.set(row, kId, UUIDPGetDatum(&made));
         note_emitted(nullptr);
     }
     else
@@ -197,17 +234,24 @@ complete_row(HeapTuple row, TupleDesc desc)
         const pg_uuid_t *id = DatumGetUUIDP(given);
         note_emitted(made_last(id) ? nullptr : id);
     }
-    const Datum created_at = column(row, desc, kCreatedAt, &is_null);
+    const Datum created_at = column(row, kCreatedAt, &is_null);
     if (is_null)
-    {
-        columns[count] = kCreatedAt;
-        values[count++] = TimestampTzGetDatum(now);
-    }
+        changes.set(row, kCreatedAt, TimestampTzGetDatum(now));
     else if (TIMESTAMP_NOT_FINITE(DatumGetTimestampTz(created_at)))
         ereport(ERROR,
                 (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("created_at must be finite"),
                  errhint("Leave it out to have the time of the insert.")));
-    return heap_modify_tuple_by_cols(row, desc, count, columns, values, nulls);
+    return changed(row, changes);
+}
+
+HeapTuple
+inserted_row(const NewRow &row)
+{
+    int64 xid;
+    int64 seq;
+    if (!has_numbers(row, &xid, &seq))
+        return complete_row(row);
+    return is_being_inserted(xid, seq) ? row.tuple : mark_restored(row, xid);
 }
 
 } // namespace
@@ -253,16 +297,15 @@ extern "C"
                             errmsg("outbox.before_event_insert() is a trigger function"),
                             errhint("It belongs to outbox.events and is not to be called.")));
         TriggerData *data = reinterpret_cast<TriggerData *>(fcinfo->context);
-        HeapTuple row = data->tg_trigtuple;
-        TupleDesc desc = RelationGetDescr(data->tg_relation);
         if (!TRIGGER_FIRED_BEFORE(data->tg_event) || !TRIGGER_FIRED_BY_INSERT(data->tg_event) ||
-            !TRIGGER_FIRED_FOR_ROW(data->tg_event) || desc->natts != outbox::kEventColumns)
+            !TRIGGER_FIRED_FOR_ROW(data->tg_event))
             ereport(ERROR,
                     (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
                      errmsg("outbox.before_event_insert() must be fired before insert for each "
                             "row of outbox.events")));
-        row = outbox::is_restored(row, desc) ? outbox::mark_restored(row, desc)
-                                             : outbox::complete_row(row, desc);
-        PG_RETURN_POINTER(row);
+        const outbox::NewRow row = {data->tg_trigtuple, RelationGetDescr(data->tg_relation),
+                                    outbox::event_layout(data->tg_relation)};
+        outbox::require_usable(data->tg_relation);
+        PG_RETURN_POINTER(outbox::inserted_row(row));
     }
 }

@@ -1,7 +1,7 @@
 #include "core/uuid7.h"
 
 #include "direct_insert.h"
-#include "event_table.h"
+#include "event_layout.h"
 #include "own_relations.h"
 #include "settings.h"
 
@@ -46,81 +46,61 @@ random_bytes()
 constexpr int64 kUnixEpochOffsetUs =
     (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * static_cast<int64>(86400) * 1000000;
 
-constexpr const char *kColumnNames[kEventColumns] = {"seq",
-                                                     "xid",
-                                                     "created_at",
-                                                     "id",
-                                                     "schema_version",
-                                                     "slot",
-                                                     "aggregate_type",
-                                                     "aggregate_id",
-                                                     "event_type",
-                                                     "partition_key",
-                                                     "payload",
-                                                     "payload_bytes",
-                                                     "headers"};
-
-bool
-is_column(TupleDesc desc, int index, const char *name)
+// The row that insert_event() is at. Numbers are not given twice, so what an error leaves behind
+// does no harm.
+struct
 {
-    const Form_pg_attribute attribute = TupleDescAttr(desc, index);
-    return !attribute->attisdropped && strcmp(NameStr(attribute->attname), name) == 0;
-}
+    int64 xid;
+    int64 seq;
+} being_inserted = {0, 0};
 
-bool
-is_ours(const AttrNumber *columns, int index)
-{
-    for (int i = 0; i < kEventColumns; i++)
-        if (columns[i] == index + 1)
-            return true;
-    return false;
-}
-
-[[noreturn]] void
-refuse_detached(int slot)
-{
-    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                    errmsg("outbox.events_%d is not a partition of outbox.events", slot),
-                    errdetail("New events go there, and it was detached."),
-                    errhint("ALTER TABLE outbox.events ATTACH PARTITION outbox.events_%d FOR "
-                            "VALUES IN (%d)",
-                            slot, slot)));
-    pg_unreachable();
-}
-
-// What people added to outbox.events gets what an INSERT would give it.
+// Columns that somebody has added, as INSERT fills them when it is not told of them.
 void
-fill_added_columns(Relation table, const AttrNumber *columns, TupleTableSlot *row)
+fill_defaults(Relation table, const EventLayout &layout, TupleTableSlot *row, EState *estate)
 {
-    TupleDesc desc = RelationGetDescr(table);
-    EState *estate = nullptr;
+    const TupleDesc desc = RelationGetDescr(table);
+    ExprContext *context = GetPerTupleExprContext(estate);
     for (int i = 0; i < desc->natts; i++)
     {
         const Form_pg_attribute attribute = TupleDescAttr(desc, i);
-        if (attribute->attisdropped || is_ours(columns, i))
+        bool ours = attribute->attisdropped || attribute->attgenerated != '\0';
+        for (int n = 0; n < kEventColumns && !ours; n++)
+            ours = layout.place[n] == attribute->attnum;
+        Node *expression = ours ? nullptr : build_column_default(table, attribute->attnum);
+        if (expression == nullptr)
             continue;
-        if (attribute->attgenerated != '\0')
-            ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-                            errmsg("outbox.events has a generated column \"%s\"",
-                                   NameStr(attribute->attname)),
-                            errhint("Drop it, or use a view.")));
-        Node *value = build_column_default(table, i + 1);
-        if (value != nullptr)
-        {
-            estate = estate != nullptr ? estate : CreateExecutorState();
-            ExprState *state = ExecPrepareExpr(reinterpret_cast<Expr *>(value), estate);
-            row->tts_values[i] =
-                ExecEvalExpr(state, GetPerTupleExprContext(estate), &row->tts_isnull[i]);
-        }
-        if (row->tts_isnull[i] && attribute->attnotnull)
-            ereport(ERROR,
-                    (errcode(ERRCODE_NOT_NULL_VIOLATION),
-                     errmsg("null value in column \"%s\" of relation \"%s\" violates not-null "
-                            "constraint",
-                            NameStr(attribute->attname), RelationGetRelationName(table)),
-                     errtablecol(table, i + 1)));
+        ExprState *state = ExecPrepareExpr(reinterpret_cast<Expr *>(expression), estate);
+        row->tts_values[i] = ExecEvalExpr(state, context, &row->tts_isnull[i]);
     }
-    // The executor's memory goes with the caller's context: the row still points into it.
+}
+
+// Which column it is in another partition, from 0 on, or -1. A dropped one is in none.
+int
+column_like(TupleDesc desc, const Form_pg_attribute wanted)
+{
+    for (int i = 0; i < desc->natts && !wanted->attisdropped; i++)
+    {
+        const Form_pg_attribute attribute = TupleDescAttr(desc, i);
+        if (!attribute->attisdropped && attribute->atttypid == wanted->atttypid &&
+            strcmp(NameStr(attribute->attname), NameStr(wanted->attname)) == 0)
+            return i;
+    }
+    return -1;
+}
+
+// With the constraints, defaults, generated columns and row triggers of the table; our own trigger
+// lets the row pass.
+void
+insert_with_rules(Relation table, const EventLayout &layout, TupleTableSlot *row)
+{
+    EState *estate = CreateExecutorState();
+    MemoryContext outer = MemoryContextSwitchTo(GetPerTupleMemoryContext(estate));
+    fill_defaults(table, layout, row, estate);
+    (void) MemoryContextSwitchTo(outer);
+    ExecStoreVirtualTuple(row);
+    row->tts_tableOid = RelationGetRelid(table);
+    insert_by_rules(table, row, estate);
+    FreeExecutorState(estate);
 }
 
 } // namespace
@@ -167,46 +147,60 @@ made_last(const pg_uuid_t *id)
 }
 
 void
-find_event_columns(TupleDesc desc, AttrNumber *columns)
+insert_event(int slot_number, Datum *values, bool *nulls)
 {
+    Relation table = table_open(events_table(slot_number), RowExclusiveLock);
+    require_usable(table);
+    const EventLayout layout = event_layout(table);
+    TupleTableSlot *row = MakeSingleTupleTableSlot(RelationGetDescr(table), &TTSOpsVirtual);
+    memset(row->tts_isnull, true,
+           sizeof(bool) * static_cast<size_t>(RelationGetDescr(table)->natts));
     for (int i = 0; i < kEventColumns; i++)
     {
-        int found = i;
-        if (i >= desc->natts || !is_column(desc, i, kColumnNames[i]))
-            for (found = 0; found < desc->natts && !is_column(desc, found, kColumnNames[i]);)
-                found++;
-        if (found >= desc->natts)
-            ereport(ERROR,
-                    (errcode(ERRCODE_UNDEFINED_COLUMN),
-                     errmsg("a partition of outbox.events has no column \"%s\"", kColumnNames[i]),
-                     errhint("Run ALTER EXTENSION outbox UPDATE, or restart PostgreSQL after an "
-                             "update of the package.")));
-        columns[i] = static_cast<AttrNumber>(found + 1);
+        row->tts_values[layout.place[i] - 1] = values[i];
+        row->tts_isnull[layout.place[i] - 1] = nulls[i];
     }
+    if (layout.plain)
+    {
+        ExecStoreVirtualTuple(row);
+        insert_row(table, row);
+    }
+    else
+    {
+        being_inserted = {DatumGetInt64(values[kXid - 1]), DatumGetInt64(values[kSeq - 1])};
+        insert_with_rules(table, layout, row);
+    }
+    ExecDropSingleTupleTableSlot(row);
+    table_close(table, NoLock);
+}
+
+bool
+is_being_inserted(int64 xid, int64 seq)
+{
+    return xid == being_inserted.xid && seq == being_inserted.seq;
 }
 
 void
-insert_event(int slot_number, Datum *values, bool *nulls)
+copy_event(Relation from, TupleTableSlot *row, int to)
 {
-    Relation relation = table_open(events_table(slot_number), RowExclusiveLock);
-    if (!relation->rd_rel->relispartition)
-        refuse_detached(slot_number);
-    TupleDesc desc = RelationGetDescr(relation);
-    AttrNumber columns[kEventColumns];
-    find_event_columns(desc, columns);
-    TupleTableSlot *slot = MakeSingleTupleTableSlot(desc, &TTSOpsVirtual);
-    memset(slot->tts_isnull, true, static_cast<size_t>(desc->natts) * sizeof(bool));
-    for (int i = 0; i < kEventColumns; i++)
+    Relation table = table_open(events_table(to), RowExclusiveLock);
+    const EventLayout layout = event_layout(table);
+    const TupleDesc source = RelationGetDescr(from);
+    const TupleDesc desc = RelationGetDescr(table);
+    slot_getallattrs(row);
+    TupleTableSlot *target = MakeSingleTupleTableSlot(desc, &TTSOpsVirtual);
+    for (int i = 0; i < desc->natts; i++)
     {
-        slot->tts_values[columns[i] - 1] = values[i];
-        slot->tts_isnull[columns[i] - 1] = nulls[i];
+        const int column = column_like(source, TupleDescAttr(desc, i));
+        target->tts_isnull[i] = column < 0 || row->tts_isnull[column];
+        if (!target->tts_isnull[i])
+            target->tts_values[i] = row->tts_values[column];
     }
-    if (desc->natts > kEventColumns)
-        fill_added_columns(relation, columns, slot);
-    ExecStoreVirtualTuple(slot);
-    insert_row(relation, slot);
-    ExecDropSingleTupleTableSlot(slot);
-    table_close(relation, NoLock);
+    target->tts_values[layout.place_of(kSlot) - 1] = Int16GetDatum(static_cast<int16>(to));
+    ExecStoreVirtualTuple(target);
+    insert_row(table, target);
+    ExecDropSingleTupleTableSlot(target);
+    table_close(table, NoLock);
 }
 
 } // namespace outbox

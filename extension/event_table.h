@@ -48,14 +48,16 @@ void make_event_id(TimestampTz now, pg_uuid_t *id);
 // Whether this is the id that make_event_id() made last in this session.
 bool made_last(const pg_uuid_t *id);
 
-// Fills columns[c - 1] with the number that column c of EventColumn has in a table of this
-// description: columns may have been added and dropped, and a partition may have been attached that
-// has them in another order. Raises undefined_column when one is missing.
-OUTBOX_FOR_RELAY void find_event_columns(TupleDesc desc, AttrNumber *columns);
+// Inserts a row of kEventColumns values into the partition `slot`, as INSERT does: with what
+// somebody has added to the table, index entries included. Raises undefined_table when the
+// extension is not in this database, and what event_layout() and require_usable() raise.
+void insert_event(int slot, Datum *values, bool *nulls);
 
-// Inserts a row of kEventColumns values into the partition `slot`, index entries included. Columns
-// that somebody has added get their defaults. Raises undefined_table when the extension is not in
-// this database, and object_not_in_prerequisite_state when the partition is detached.
-OUTBOX_FOR_RELAY void insert_event(int slot, Datum *values, bool *nulls);
+// Whether the row that a trigger of the table is given comes from insert_event().
+bool is_being_inserted(int64 xid, int64 seq);
+
+// Copies the row of one partition to another one, with all columns that both have. Nobody else's
+// code runs.
+OUTBOX_FOR_RELAY void copy_event(Relation from, TupleTableSlot *row, int to);
 
 } // namespace outbox

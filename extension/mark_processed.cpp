@@ -60,11 +60,7 @@ insert_all(Datum consumer, Datum *ids, int count, bool *is_new)
 {
     if (!IsolationUsesXactSnapshot())
         return insert_processed(consumer, ids, count, is_new);
-    for (int i = 0; i < count; i++)
-    {
-        CHECK_FOR_INTERRUPTS();
-        is_new[i] = insert_processed_by_statement(consumer, ids[i]);
-    }
+    insert_each(consumer, ids, count, is_new);
 }
 
 } // namespace

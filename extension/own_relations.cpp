@@ -2,6 +2,11 @@
 
 #include "installed_version.h"
 
+extern "C"
+{
+#include "utils/rls.h"
+}
+
 namespace outbox
 {
 
@@ -12,6 +17,9 @@ struct OwnRelations
 {
     Oid tables[kRingSlots];
     Oid sequence;
+    bool policies_known;
+    bool policies; // somebody has enabled row level security on outbox.events
+    Oid events;
 };
 
 OwnRelations known;
@@ -33,6 +41,20 @@ watch()
     CacheRegisterSyscacheCallback(RELOID, forget, static_cast<Datum>(0));
     CacheRegisterSyscacheCallback(NAMESPACEOID, forget, static_cast<Datum>(0));
     watching = true;
+}
+
+void
+look_for_policies()
+{
+    watch();
+    const Oid events = own_relation("events");
+    HeapTuple row = SearchSysCache1(RELOID, ObjectIdGetDatum(events));
+    if (!HeapTupleIsValid(row))
+        return;
+    known.policies = reinterpret_cast<Form_pg_class>(GETSTRUCT(row))->relrowsecurity;
+    known.events = events;
+    known.policies_known = true;
+    ReleaseSysCache(row);
 }
 
 } // namespace
@@ -65,6 +87,14 @@ events_table(int slot)
         known.tables[slot] = own_relation(name);
     }
     return known.tables[slot];
+}
+
+bool
+policies_apply()
+{
+    if (!known.policies_known)
+        look_for_policies();
+    return known.policies && check_enable_rls(known.events, InvalidOid, true) == RLS_ENABLED;
 }
 
 Oid

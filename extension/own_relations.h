@@ -32,4 +32,7 @@ Oid own_relation(const char *name);
 Oid events_table(int slot);
 Oid events_sequence();
 
+// Whether an INSERT of the current user into outbox.events is subject to policies.
+bool policies_apply();
+
 } // namespace outbox

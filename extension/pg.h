@@ -34,6 +34,7 @@ extern "C"
 #include "funcapi.h"
 #include "nodes/makefuncs.h"
 #include "parser/parse_func.h"
+#include "parser/parse_relation.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "pgstat.h"
@@ -170,6 +171,49 @@ insert_unique_entries(ResultRelInfo *relation, TupleTableSlot *slot, EState *est
     bool conflict = false;
     list_free(insert_index_tuples(relation, slot, estate, true, &conflict));
     return !conflict;
+}
+
+// Inserts the row as logical replication does: with generated columns, constraints and the triggers
+// for rows.
+inline void
+insert_by_rules(Relation table, TupleTableSlot *row, EState *estate)
+{
+    RangeTblEntry *entry = makeNode(RangeTblEntry);
+    entry->rtekind = RTE_RELATION;
+    entry->relid = RelationGetRelid(table);
+    entry->relkind = table->rd_rel->relkind;
+    entry->rellockmode = RowExclusiveLock;
+#if PG_VERSION_NUM >= 160000
+    List *permissions = NIL;
+    addRTEPermissionInfo(&permissions, entry);
+#endif
+#if PG_VERSION_NUM >= 180000
+    ExecInitRangeTable(estate, list_make1(entry), permissions, bms_make_singleton(1));
+#elif PG_VERSION_NUM >= 160000
+    ExecInitRangeTable(estate, list_make1(entry), permissions);
+#else
+    ExecInitRangeTable(estate, list_make1(entry));
+#endif
+    ResultRelInfo *result = makeNode(ResultRelInfo);
+    InitResultRelInfo(result, table, 1, nullptr, 0);
+    estate->es_output_cid = GetCurrentCommandId(true);
+#if PG_VERSION_NUM >= 140000
+    estate->es_opened_result_relations = lappend(estate->es_opened_result_relations, result);
+#else
+    estate->es_result_relations = result;
+    estate->es_num_result_relations = 1;
+    estate->es_result_relation_info = result;
+#endif
+    AfterTriggerBeginQuery();
+    ExecOpenIndices(result, false);
+#if PG_VERSION_NUM >= 140000
+    ExecSimpleRelationInsert(result, estate, row);
+#else
+    ExecSimpleRelationInsert(estate, row);
+#endif
+    ExecCloseIndices(result);
+    AfterTriggerEndQuery(estate);
+    ExecResetTupleTable(estate->es_tupleTable, false);
 }
 
 // One entry of an index that is not unique.

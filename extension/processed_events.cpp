@@ -24,6 +24,8 @@ namespace
 {
 
 constexpr const char *kTable = "processed_events";
+constexpr AttrNumber kConsumer = 1;
+constexpr AttrNumber kEventId = 2;
 constexpr int kColumns = 3;
 // Rows inserted at once.
 constexpr int kRunLength = 64;
@@ -90,23 +92,35 @@ Relation
 primary_key(const ResultRelInfo *result)
 {
     for (int i = 0; i < result->ri_NumIndices; i++)
-        if (result->ri_IndexRelationDescs[i]->rd_index->indisprimary)
+    {
+        const Form_pg_index index = result->ri_IndexRelationDescs[i]->rd_index;
+        if (index->indisprimary && index->indnkeyatts == 2 && index->indkey.values[0] == kEventId &&
+            index->indkey.values[1] == kConsumer)
             return result->ri_IndexRelationDescs[i];
-    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                    errmsg("outbox.processed_events has no primary key")));
+    }
+    ereport(ERROR,
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+             errmsg("the primary key of outbox.processed_events is not (event_id, consumer)"),
+             errhint("Make it again as the extension did.")));
+}
+
+// Whether nothing was added to the table that an insert has to look at.
+bool
+is_as_made(Relation table)
+{
+    const TupleDesc desc = RelationGetDescr(table);
+    constexpr Oid kMade[kColumns] = {TEXTOID, UUIDOID, TIMESTAMPTZOID};
+    bool same =
+        desc->natts == kColumns && (desc->constr == nullptr || desc->constr->num_check == 0);
+    for (int i = 0; i < kColumns && same; i++)
+        same = TupleDescAttr(desc, i)->atttypid == kMade[i];
+    return same;
 }
 
 void
-open_target(Target *target, Datum consumer)
+open_target(Target *target, Relation table, Datum consumer)
 {
-    target->relation = table_open(own_relation(kTable), RowExclusiveLock);
-    if (RelationGetNumberOfAttributes(target->relation) != kColumns)
-        ereport(ERROR,
-                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                 errmsg("outbox.processed_events does not have the columns that this library "
-                        "expects"),
-                 errhint("Run ALTER EXTENSION outbox UPDATE, or restart PostgreSQL after an "
-                         "update of the package.")));
+    target->relation = table;
     target->estate = CreateExecutorState();
     target->result = makeNode(ResultRelInfo);
     InitResultRelInfo(target->result, target->relation, 1, nullptr, 0);
@@ -220,12 +234,29 @@ insert_processed_by_statement(Datum consumer, Datum id)
 }
 
 void
+insert_each(Datum consumer, Datum *ids, int count, bool *is_new)
+{
+    for (int i = 0; i < count; i++)
+    {
+        CHECK_FOR_INTERRUPTS();
+        is_new[i] = insert_processed_by_statement(consumer, ids[i]);
+    }
+}
+
+void
 insert_processed(Datum consumer, Datum *ids, int count, bool *is_new)
 {
+    Relation table = table_open(own_relation(kTable), RowExclusiveLock);
+    if (!is_as_made(table))
+    {
+        table_close(table, NoLock);
+        insert_each(consumer, ids, count, is_new);
+        return;
+    }
     Target target;
     EventLocks locks;
     locks.count = 0;
-    open_target(&target, consumer);
+    open_target(&target, table, consumer);
     int next = 0;
     while (next < count)
     {

@@ -13,7 +13,10 @@ namespace outbox
 // for more than the index can tell. The caller needs no right on the table.
 void insert_processed(Datum consumer, Datum *ids, int count, bool *is_new);
 
-// The same for one event by a statement of SQL, at every isolation level.
+// The same by statements of SQL, at every isolation level.
+void insert_each(Datum consumer, Datum *ids, int count, bool *is_new);
+
+// The same for one event by a statement of SQL.
 bool insert_processed_by_statement(Datum consumer, Datum id);
 
 } // namespace outbox

@@ -2,6 +2,7 @@
 
 #include "routes.h"
 
+#include "own_relations.h"
 #include "result_row.h"
 #include "settings.h"
 #include "transaction.h"
@@ -134,9 +135,12 @@ extern "C"
                             errhint("It belongs to outbox.routes and is not to be called.")));
         TriggerData *data = reinterpret_cast<TriggerData *>(fcinfo->context);
         TupleDesc desc = RelationGetDescr(data->tg_relation);
-        if (desc->natts != outbox::kRouteColumns)
+        if (RelationGetRelid(data->tg_relation) != outbox::find_own_relation("routes"))
             ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-                            errmsg("outbox.on_route_change() does not belong to this table")));
+                            errmsg("outbox.on_route_change() does not belong to table \"%s\"",
+                                   RelationGetRelationName(data->tg_relation)),
+                            errhint("It belongs to outbox.routes.")));
+        outbox::check_route_columns(desc);
         CacheInvalidateRelcache(data->tg_relation);
         outbox::notify_relay_at_commit();
         if (TRIGGER_FIRED_FOR_STATEMENT(data->tg_event))

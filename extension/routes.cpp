@@ -18,6 +18,7 @@ constexpr int kRouteEventType = 2;
 constexpr int kRouteTopic = 3;
 constexpr int kRouteOnFailure = 4;
 constexpr int kRouteHeadersFormat = 5;
+constexpr int kRouteColumns = kRouteHeadersFormat;
 
 // On the heap, as PostgreSQL's errors may leave the functions below. `building` is what an error
 // left unfinished.
@@ -117,6 +118,18 @@ lock_table(Oid table, bool wait)
 
 } // namespace
 
+void
+check_route_columns(TupleDesc desc)
+{
+    for (int i = 0; i < kRouteColumns; i++)
+        if (i >= desc->natts || TupleDescAttr(desc, i)->attisdropped ||
+            TupleDescAttr(desc, i)->atttypid != TEXTOID)
+            ereport(ERROR,
+                    (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                     errmsg("outbox.routes does not have the columns that the extension made"),
+                     errhint("Undo what was done to the table.")));
+}
+
 bool
 routes_changed()
 {
@@ -140,6 +153,7 @@ load_routes(bool wait, Verdict *verdict)
     if (OidIsValid(table_oid) && SearchSysCacheExists1(RELOID, ObjectIdGetDatum(table_oid)))
     {
         Relation relation = table_open(table_oid, NoLock);
+        check_route_columns(RelationGetDescr(relation));
         *verdict = read_rows(relation);
         table_close(relation, AccessShareLock);
     }

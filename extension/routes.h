@@ -27,6 +27,9 @@ OUTBOX_FOR_RELAY RoutesLoaded load_routes(bool wait, Verdict *verdict);
 // The same in brief: neither waits nor tells.
 RoutesLoaded load_routes();
 
+// Raises object_not_in_prerequisite_state when somebody has replaced a column.
+void check_route_columns(TupleDesc desc);
+
 // What was read last; null when nothing has been read, or nothing that could be used.
 OUTBOX_FOR_RELAY const RouteTable *routes();
 

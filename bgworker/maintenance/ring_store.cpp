@@ -105,17 +105,6 @@ execute_for_slot(const char *statement, int slot, int expected)
     spi_execute(statement, 1, types, values, expected);
 }
 
-// A copy of the row that is in `from`'s buffers, with another slot.
-void
-copy_event(const EventTables::Slot &from, int to)
-{
-    Datum values[kEventColumns];
-    bool nulls[kEventColumns];
-    row_values(from, values, nulls);
-    values[kSlot - 1] = Int16GetDatum(static_cast<int16>(to));
-    insert_event(to, values, nulls);
-}
-
 void
 move_event(EventTables *tables, int from, int to, int64 xid, int64 seq)
 {
@@ -124,7 +113,7 @@ move_event(EventTables *tables, int from, int to, int64 xid, int64 seq)
     if (find_event(tables, from, xid, seq, GetCurrentTimestamp(), &event) && event.slot == from)
     {
         ItemPointerData place = slot.row->tts_tid;
-        copy_event(slot, to);
+        copy_event(slot.table, slot.row, to);
         // Nobody else writes to rows; were it otherwise, this would be an error.
         simple_table_tuple_delete(slot.table, &place, GetActiveSnapshot());
     }

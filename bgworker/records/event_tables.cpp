@@ -1,5 +1,7 @@
 #include "event_tables.h"
 
+#include "extension/event_layout.h"
+
 extern "C"
 {
 #include "catalog/pg_am.h"
@@ -104,7 +106,7 @@ open_slot(EventTables *tables, Oid schema, int number)
         return result;
     EventTables::Slot &slot = tables->slots[number];
     slot.table = table_open(table, NoLock);
-    find_event_columns(RelationGetDescr(slot.table), slot.columns);
+    memcpy(slot.columns, event_layout(slot.table).place, sizeof(slot.columns));
     if (RelationGetNumberOfBlocks(slot.table) == 0)
         return OpenResult::opened;
     return open_index(&slot, number);
@@ -144,17 +146,6 @@ close_events(EventTables *tables)
         if (slot.table != nullptr)
             table_close(slot.table, NoLock);
         slot = {};
-    }
-}
-
-void
-row_values(const EventTables::Slot &slot, Datum *values, bool *nulls)
-{
-    slot_getallattrs(slot.row);
-    for (int i = 0; i < kEventColumns; i++)
-    {
-        values[i] = slot.row->tts_values[slot.columns[i] - 1];
-        nulls[i] = slot.row->tts_isnull[slot.columns[i] - 1];
     }
 }
 

@@ -29,7 +29,4 @@ OpenResult open_events(EventTables *tables);
 // Closes them; the locks go with the transaction.
 void close_events(EventTables *tables);
 
-// The row in the slot's buffers, as insert_event() takes it.
-void row_values(const EventTables::Slot &slot, Datum *values, bool *nulls);
-
 } // namespace outbox
