@@ -140,3 +140,47 @@ TEST(Outage, StopReturnsSoonWhileKafkaIsAwayOrPostgresDoesNotAnswer)
     consumer.finish();
     EXPECT_LT(since(start), Milliseconds(3000));
 }
+
+TEST(Outage, AConsumerReachesTheSecondHostWhenTheFirstIsSilent)
+{
+    Scene scene;
+    TcpProxy silent;
+    silent.forward_to(scene.server.port());
+    silent.set(TcpProxy::Mode::kBlackHole);
+    scene.writer.write(scene.topic, "k", "{}", event_id(1));
+    outbox::ConsumerOptions options = scene.options();
+    options.conninfo +=
+        " connect_timeout=2 host=127.0.0.1,127.0.0.1 port=" + std::to_string(silent.port()) + "," +
+        std::to_string(scene.server.port());
+    RunningConsumer consumer(options, &insert_effect);
+    EXPECT_TRUE(scene.reaches(1));
+    consumer.finish();
+}
+
+// A statement is running, and neither it nor the request to cancel it gets an answer.
+TEST(Outage, StopReturnsSoonThoughTheServerIsSilentInTheMiddle)
+{
+    Scene scene;
+    TcpProxy proxy;
+    proxy.forward_to(scene.server.port());
+    outbox::ConsumerOptions options = scene.options();
+    options.conninfo += " host=127.0.0.1 port=" + std::to_string(proxy.port());
+    Db other = scene.database.connect();
+    other.exec("begin");
+    other.exec("select outbox.mark_processed($1, $2)", event_id(1), options.consumer);
+    scene.writer.write(scene.topic, "k", "{}", event_id(1));
+    RunningConsumer consumer(options, &insert_effect);
+    ASSERT_TRUE(wait_until(kSoon,
+                           [&]
+                           {
+                               return scene.db.value("select count(*) from pg_stat_activity where"
+                                                     " application_name like 'outbox consumer%' and"
+                                                     " wait_event_type = 'Lock'") == "1";
+                           }));
+    proxy.set(TcpProxy::Mode::kBlackHole);
+    const auto start = Clock::now();
+    consumer.finish();
+    EXPECT_LT(since(start), Milliseconds(5000));
+    proxy.set(TcpProxy::Mode::kCut);
+    other.exec("rollback");
+}

@@ -1,0 +1,193 @@
+// Handlers that do whatever comes to a program's mind, and the one thing that has to be true of
+// each event afterwards: its effect was made once, or there is a dead letter that says why.
+#include <atomic>
+#include <map>
+#include <random>
+#include <set>
+
+#include "harness.h"
+#include "support/seed.h"
+
+using namespace outbox::test;
+
+namespace
+{
+
+constexpr int kMaxAttempts = 3;
+constexpr int kRecords = 60;
+
+void
+run_loosely(PGconn *connection, const std::string &sql)
+{
+    PQclear(PQexec(connection, sql.c_str()));
+}
+
+// What a handler does besides its effect. None of these makes an effect in a transaction of its own
+// and commits that: such an effect is one outside of the transaction, as a mail would be.
+const std::vector<std::string> kStatements = {
+    // good ones
+    "savepoint a; insert into noise values (1); rollback to a; release a",
+    "savepoint a; savepoint b; release a", "set local statement_timeout = '10s'",
+    "create temp table if not exists t (n int)", "deallocate all", "prepare p as select 1",
+    // errors
+    "select 1/0", "savepoint a; select 1/0", "insert into no_such_table values (1)",
+    // ends
+    "rollback", "rollback and chain", "rollback; begin", "commit", "commit and chain",
+    "commit; begin", "commit; begin; savepoint x", "prepare transaction 'p1'",
+    "end; start transaction", "rollback; discard all; begin",
+    "rollback; begin; insert into noise values (2)", "begin; commit; begin",
+    "abort; begin isolation level serializable",
+    // what stays in a session
+    "set search_path = pg_catalog", "set session authorization nobody_here",
+    "set role hostile_role", "set default_transaction_read_only = on",
+    "set default_transaction_isolation = serializable", "set statement_timeout = '1ms'",
+    "set client_encoding = latin1", "listen c", "notify c, 'x'",
+    "declare c cursor with hold for select 1", "select pg_advisory_lock(7)",
+    "set session_replication_role = replica", "set idle_in_transaction_session_timeout = '1ms'",
+    "set outbox.serialize_keys = on", "set standard_conforming_strings = off",
+    // the connection
+    "select pg_terminate_backend(pg_backend_pid())", "select pg_cancel_backend(pg_backend_pid())",
+    "copy noise from stdin", "copy noise to stdout"};
+
+const std::vector<std::function<void(PGconn *)>> kCalls = {
+    [](PGconn *c) { PQenterPipelineMode(c); },
+    [](PGconn *c) { PQsendQuery(c, "select 1"); },
+    [](PGconn *c) { PQsendQuery(c, "commit; begin"); },
+    [](PGconn *c) { PQsendQuery(c, "rollback and chain"); },
+    [](PGconn *c) { PQsetnonblocking(c, 1); },
+    [](PGconn *c) { PQreset(c); },
+    [](PGconn *c)
+    {
+        PQreset(c);
+        run_loosely(c, "begin");
+    },
+    [](PGconn *c)
+    {
+        PQsendQuery(c, "select generate_series(1, 3)");
+        PQsetSingleRowMode(c);
+        PQclear(PQgetResult(c));
+    }};
+
+const std::vector<std::function<void()>> kEnds = {
+    [] {},
+    [] {},
+    [] {},
+    [] { throw std::runtime_error("the handler's"); },
+    [] { throw 1; },
+    [] { throw "text"; },
+    [] { throw outbox::Error("the handler's", "P0001"); },
+    [] { throw outbox::DatabaseError("the handler's", "40001"); },
+    [] { throw outbox::DatabaseError("the handler's", "08006"); },
+    [] { throw outbox::KafkaError("the handler's", "_FATAL"); },
+    [] { throw outbox::UsageError("the handler's"); },
+    [] { throw std::bad_alloc(); }};
+
+template <class Choice>
+const Choice &
+one_of(const std::vector<Choice> &choices, std::mt19937 &random)
+{
+    return choices[random() % choices.size()];
+}
+
+// What is done is decided by the seed, the event and the attempt.
+struct Hostile
+{
+    void operator()(PGconn *transaction, const outbox::Record &record)
+    {
+        const int attempt = ++(*attempts)[record.event_id];
+        const int number = std::stoi(*record.value);
+        std::mt19937 random(seed * 1000003U + static_cast<unsigned>(number * 31 + attempt));
+        // Sooner or later it is good, often too late.
+        if (attempt > number % 6)
+        {
+            insert_effect(transaction, record);
+            return;
+        }
+        const size_t steps = 1 + random() % 3;
+        const size_t effect_at = random() % (steps + 1);
+        for (size_t i = 0; i <= steps; ++i)
+        {
+            // Without a transaction it would be an effect elsewhere, too.
+            if (i == effect_at && PQtransactionStatus(transaction) == PQTRANS_INTRANS)
+                run_loosely(transaction, "insert into effects values ('" + record.event_id + "')");
+            if (i == steps)
+                break;
+            // A commit of a transaction that the handler began itself would be an effect elsewhere.
+            const std::string &sql = one_of(kStatements, random);
+            const bool commits = sql.find("commit") == 0 || sql.find("end") == 0 ||
+                                 sql.find("begin; commit") == 0 || sql.find("prepare t") == 0;
+            if (random() % 4 == 0)
+                one_of(kCalls, random)(transaction);
+            else if (!commits || i == 0)
+                run_loosely(transaction, sql);
+        }
+        one_of(kEnds, random)();
+    }
+
+    unsigned seed;
+    std::shared_ptr<std::map<std::string, int>> attempts =
+        std::make_shared<std::map<std::string, int>>();
+};
+
+struct Case
+{
+    size_t batch;
+    outbox::OffsetPolicy policy;
+};
+
+void
+expect_each_once_or_a_reason(unsigned seed, const Case &run)
+{
+    Scene scene;
+    scene.db.exec("create table noise (n int)");
+    for (int i = 0; i < kRecords; ++i)
+        scene.writer.send(scene.topic, "k", std::to_string(i), event_id(i), {}, i % 2);
+    scene.writer.flush();
+    outbox::ConsumerOptions options = scene.options();
+    options.batch = run.batch;
+    options.offsets = run.policy;
+    options.max_attempts = kMaxAttempts;
+    options.backoff_initial = Milliseconds(1);
+    options.backoff_max = Milliseconds(5);
+    RunningConsumer consumer(options, Hostile{seed});
+    EXPECT_TRUE(
+        wait_until(std::chrono::seconds(60), [&]
+                   { return group_lag(kafka().bootstrap(), options.consumer, scene.topic) == 0; }));
+    consumer.finish();
+
+    std::map<std::string, std::string> reasons;
+    const std::optional<int64_t> letters = records_in(kafka().bootstrap(), scene.topic + ".dlq");
+    ASSERT_TRUE(letters);
+    for (const Record &letter : scene.dead_letters(static_cast<size_t>(*letters)))
+        reasons[letter.header("id").value_or("")] = letter.header("dlq_error").value_or("");
+    EXPECT_EQ(reasons.size(), static_cast<size_t>(*letters)) << "an event has two dead letters";
+    for (int i = 0; i < kRecords; ++i)
+    {
+        const std::string id = event_id(i);
+        const std::string effects =
+            scene.db.value("select count(*) from effects where event_id = $1::text::uuid", id);
+        const std::string marks = scene.db.value(
+            "select count(*) from outbox.processed_events where event_id = $1::text::uuid", id);
+        if (reasons.count(id) == 0)
+            EXPECT_EQ(effects + marks, "11") << "event " << i << " seed " << seed;
+        else
+        {
+            EXPECT_EQ(effects + marks, "00")
+                << "event " << i << " seed " << seed << ": " << reasons[id];
+            EXPECT_NE(reasons[id], "");
+        }
+    }
+    EXPECT_GT(reasons.size(), 0U);
+    EXPECT_LT(reasons.size(), static_cast<size_t>(kRecords));
+    EXPECT_EQ(scene.db.value("select count(*) from pg_prepared_xacts"), "0");
+}
+
+} // namespace
+
+TEST(Hostile, EachEffectIsMadeOnceOrThereIsADeadLetterThatSaysWhy)
+{
+    const unsigned seed = choose_seed();
+    for (const Case &run :
+         {Case{1, outbox::OffsetPolicy::kafka}, Case{7, outbox::OffsetPolicy::postgres}})
+        expect_each_once_or_a_reason(seed, run);
+}
