@@ -127,6 +127,7 @@ private:
     bool cooperative() const;
     void take_over(const rd_kafka_topic_partition_list_t *partitions);
     void give_up(const rd_kafka_topic_partition_list_t *partitions);
+    void warn_of_new_topic(const rd_kafka_topic_partition_t &part);
     void confirm_assignment(const rd_kafka_topic_partition_list_t *partitions);
     void confirm_revocation(const rd_kafka_topic_partition_list_t *partitions);
     void report(const rd_kafka_message_t &message);

@@ -76,38 +76,49 @@ GroupMember::take_over(const rd_kafka_topic_partition_list_t *partitions)
         confirm_assignment(partitions);
 }
 
+// When a topic is deleted Kafka forgets what groups have committed for it; librdkafka 2.0 does not
+// tell topics of the same name apart.
+void
+GroupMember::warn_of_new_topic(const rd_kafka_topic_partition_t &part)
+{
+    log_.warning("Kafka has no offset of this group for " + std::string(part.topic) + "/" +
+                 std::to_string(part.partition) + ", where PostgreSQL goes on at " +
+                 std::to_string(part.offset) +
+                 ": if the topic was deleted and made anew, the records before that are left out; "
+                 "then stop, delete its rows in outbox.consumer_offsets and start again");
+    // From now on Kafka has one, and forgets it with the topic.
+    Part &owned = owned_[{part.topic, part.partition}];
+    owned.done = part.offset;
+    owned.dirty = true;
+}
+
 void
 GroupMember::assign(const Offsets &offsets)
 {
     constexpr int kLimitMs = 5000;
-    const List unknown(rd_kafka_topic_partition_list_new(pending_->cnt),
-                       &rd_kafka_topic_partition_list_destroy);
-    for (int i = 0; i < pending_->cnt; ++i)
+    const List committed(rd_kafka_topic_partition_list_copy(pending_.get()),
+                         &rd_kafka_topic_partition_list_destroy);
+    const rd_kafka_resp_err_t result = rd_kafka_committed(client_.get(), committed.get(), kLimitMs);
+    if (result != RD_KAFKA_RESP_ERR_NO_ERROR)
+        throw_kafka_error("cannot ask for committed offsets", result);
+    for (int i = 0; i < committed->cnt; ++i)
     {
-        rd_kafka_topic_partition_t &part = pending_->elems[i];
+        const rd_kafka_topic_partition_t &in_kafka = committed->elems[i];
+        rd_kafka_topic_partition_t &part = *rd_kafka_topic_partition_list_find(
+            pending_.get(), in_kafka.topic, in_kafka.partition);
         const auto known = offsets.find({part.topic, part.partition});
-        if (known != offsets.end())
-            part.offset = known->second;
+        // Only what is not in PostgreSQL depends on this answer.
+        if (known == offsets.end() && in_kafka.err != RD_KAFKA_RESP_ERR_NO_ERROR)
+            throw_kafka_error("cannot ask for the committed offset of " + std::string(part.topic) +
+                                  "/" + std::to_string(part.partition),
+                              in_kafka.err);
+        if (known == offsets.end())
+            part.offset = in_kafka.offset >= 0 ? in_kafka.offset : RD_KAFKA_OFFSET_BEGINNING;
         else
-            rd_kafka_topic_partition_list_add(unknown.get(), part.topic, part.partition);
-    }
-    if (unknown->cnt > 0)
-    {
-        const rd_kafka_resp_err_t result =
-            rd_kafka_committed(client_.get(), unknown.get(), kLimitMs);
-        if (result != RD_KAFKA_RESP_ERR_NO_ERROR)
-            throw_kafka_error("cannot ask for committed offsets", result);
-    }
-    for (int i = 0; i < unknown->cnt; ++i)
-        if (unknown->elems[i].err != RD_KAFKA_RESP_ERR_NO_ERROR)
-            throw_kafka_error("cannot ask for committed offsets of " +
-                                  std::string(unknown->elems[i].topic),
-                              unknown->elems[i].err);
-    for (int i = 0; i < unknown->cnt; ++i)
-    {
-        const rd_kafka_topic_partition_t &part = unknown->elems[i];
-        rd_kafka_topic_partition_list_find(pending_.get(), part.topic, part.partition)->offset =
-            part.offset >= 0 ? part.offset : RD_KAFKA_OFFSET_BEGINNING;
+            part.offset = known->second;
+        if (known != offsets.end() && in_kafka.err == RD_KAFKA_RESP_ERR_NO_ERROR &&
+            in_kafka.offset < 0)
+            warn_of_new_topic(part);
     }
     const List partitions = std::move(pending_);
     confirm_assignment(partitions.get());

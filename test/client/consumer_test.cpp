@@ -3,6 +3,7 @@
 #include <csignal>
 
 #include "harness.h"
+#include "support/kafka_admin.h"
 
 using namespace outbox::test;
 using outbox::OffsetPolicy;
@@ -167,6 +168,46 @@ TEST(Consumer, OffsetsThatTheTopicDoesNotHaveAreAnErrorWhenTheyAreInPostgres)
         EXPECT_EQ(error.code(), "_AUTO_OFFSET_RESET");
     }
     EXPECT_EQ(scene.effects(), 0);
+}
+
+// Only Kafka itself knows that it is another topic, and what it tells is that the group is new to it.
+TEST(Consumer, ATopicThatWasMadeAnewIsToldOfWhenItsOffsetsAreInPostgres)
+{
+    if (kafka().kind() == "embedded")
+        return; // which keeps the offsets of groups
+    Scene scene;
+    outbox::ConsumerOptions options = scene.options();
+    options.offsets = OffsetPolicy::postgres;
+    const auto consume = [&](int effects)
+    {
+        RunningConsumer consumer(options, &insert_effect);
+        EXPECT_TRUE(scene.reaches(effects));
+        EXPECT_TRUE(scene.drained(options.consumer));
+        consumer.finish();
+        return consumer.logged("made anew");
+    };
+    for (int i = 0; i < 3; ++i)
+        scene.writer.write(scene.topic, "k", "{}", event_id(i), {}, 0);
+    EXPECT_FALSE(consume(3));
+    EXPECT_FALSE(consume(3));
+    delete_topic(kafka().bootstrap(), scene.topic);
+    EXPECT_TRUE(wait_until(kSoon,
+                           [&]
+                           {
+                               try
+                               {
+                                   kafka().create_topic(scene.topic);
+                                   return true;
+                               }
+                               catch (const std::exception &)
+                               {
+                                   return false; // it is still being deleted
+                               }
+                           }));
+    RecordWriter writer(kafka().bootstrap());
+    for (int i = 10; i < 15; ++i)
+        writer.write(scene.topic, "k", "{}", event_id(i), {}, 0);
+    EXPECT_TRUE(consume(5));
 }
 
 TEST(Consumer, StopFromASignalHandlerEndsItAtOnce)

@@ -45,9 +45,12 @@ struct OUTBOX_API Record
 
 // Makes the effect of one event. `transaction` is a connection with an open transaction, in which
 // the event is already marked as processed; the handler neither ends that transaction nor lets an
-// error of SQL in it pass. With a store that is not transactional it is null. Returning means: the
-// effect is made. Any exception means: it is not; everything done in the transaction is rolled
-// back.
+// error of SQL in it pass. A commit is refused with SQLSTATE 2D000 (by a server's library from
+// 0.2.1 on; an older one's is noticed). With a store that is not transactional it is null.
+// Returning means: the effect is made. Any exception means: it is not; everything done in the
+// transaction is rolled back. Afterwards the session's settings, role, channels, cursors and
+// advisory locks are as they were when the connection was made; temporary tables and prepared
+// statements stay.
 using Handler = std::function<void(PGconn *transaction, const Record &record)>;
 
 enum class OffsetPolicy
@@ -67,12 +70,13 @@ enum class LogLevel
 
 struct ConsumerOptions
 {
-    // Name under which events are marked as processed, and the consumer group. All processes that
-    // share the work use the same one.
+    // Name under which events are marked as processed, and the consumer group; at most 255
+    // characters. All processes that share the work use the same one.
     std::string consumer;
     std::string bootstrap_servers; // host:port[,host:port...]
     std::vector<std::string> topics;
-    // Of libpq, for the connection that handlers get. Only with a transactional store.
+    // Of libpq, for the connection that handlers get. Only with a transactional store. Of several
+    // hosts, and of several addresses of one, each has connect_timeout (10 s unless set).
     std::string conninfo;
 
     // Properties of librdkafka, for the consumer and for the producer of dead letters. Those that
@@ -90,7 +94,8 @@ struct ConsumerOptions
 
     // A handler that fails is called again until it has failed this often (1 to 1,000), with
     // pauses that double from `backoff_initial` to `backoff_max`, less up to a half at random.
-    // Lost connections, serialization failures and deadlocks do not count, and are tried for ever.
+    // Lost connections, serialization failures, deadlocks and failures of the store do not count,
+    // and are tried for ever.
     int max_attempts = 5;
     std::chrono::milliseconds backoff_initial{100};
     std::chrono::milliseconds backoff_max{10000};
@@ -133,13 +138,14 @@ public:
     // there yet, are made again for as long as it takes. Throws what a person has to look at, after
     // leaving the group in good order and with nothing lost: DeadLetterError; KafkaError for fatal
     // errors of librdkafka and offsets that cannot be reset; DatabaseError if the database lacks
-    // the extension or a right (classes 3F and 42); UsageError (55000) if it runs already.
-    // May be called again.
+    // the extension or a right, or does not take the consumer's name (classes 3F, 42 and 22);
+    // UsageError (55000) if it runs already. May be called again.
     void run();
 
     // Makes run() return as soon as the handler that is running has ended and its transaction is
-    // committed; at once if there is none. May be called from any thread and from a signal handler.
-    // A stop() before run() makes that return at once.
+    // committed, with all handlers of its batch; at once if there is none. May be called from any
+    // thread and from a signal handler. A stop() before run(), or while a run() leaves with an
+    // exception, makes the next one return at once.
     void stop() noexcept;
 
 private:

@@ -20,13 +20,14 @@ struct RedisOptions
     int port = 6379;
     std::string unix_socket; // instead of host and port
     std::string username;    // empty: Redis's default user
-    std::string password;    // empty: no AUTH
+    std::string password;    // empty: none; without a user no AUTH either
     int database = 0;
     std::string prefix = "outbox:"; // of keys: <prefix><consumer>:<event id>
 
     // For how long a processed event is remembered, and how long after its first delivery it may
     // come again: the topic's retention, or as far back as anybody rewinds or replays. A ttl
-    // shorter than that is refused, because an event that comes later would have its effect twice.
+    // shorter than that is refused, because an event that comes later would have its effect twice;
+    // so is one of over a hundred years.
     std::chrono::milliseconds ttl{};
     std::chrono::milliseconds replay_window{};
 
@@ -48,8 +49,9 @@ struct RedisOptions
 //     evicted under another maxmemory-policy than noeviction) forgets marks and claims with it.
 // So the effect should stand being repeated, now and then.
 //
-// An object serves one Consumer. It connects when it is first used and whenever the connection is
-// gone. Functions throw StoreError. There is no TLS.
+// An object serves one Consumer. It connects when it is first used, whenever the connection is gone,
+// and after Redis has refused a command, as one does that is a replica now: let host be a name that
+// follows the primary. Functions throw StoreError. There is no TLS.
 class OUTBOX_API RedisDedupStore : public DedupStore
 {
 public:
