@@ -1,33 +1,46 @@
-
--- Start closed: nothing for PUBLIC. Only what this script has made is changed, because PostgreSQL takes the rights
--- that an extension's script leaves on an object for the initial ones, which pg_dump does not write: an upgrade
--- that went over older objects too would keep what people were granted on them out of every later dump.
+-- Start closed: nothing for PUBLIC, nor for whom the default privileges of the role that runs this script would give
+-- something. Scripts grant nothing, so whatever an object is born with came from there or is PostgreSQL's default.
+-- Of an older object only that is taken away which it has had from the beginning: the rights that an extension's
+-- script leaves on an object are taken for the initial ones, which pg_dump does not write, and an upgrade that went
+-- over what people were granted since would keep that out of every later dump.
 do $$
 declare
-  object text;
+  statement text;
 begin
-  for object in
-    select pg_catalog.format('function %s', p.oid::regprocedure)
-    from pg_catalog.pg_proc p
+  for statement in
+    with objects (kind, name, classid, objid, owner, acl) as (
+      select 'schema', pg_catalog.quote_ident(n.nspname), 'pg_catalog.pg_namespace'::regclass, n.oid, n.nspowner,
+        coalesce(n.nspacl, pg_catalog.acldefault('n', n.nspowner))
+      from pg_catalog.pg_namespace n where n.oid operator(pg_catalog.=) 'outbox'::regnamespace
+      union all
+      select 'function', p.oid::regprocedure::text, 'pg_catalog.pg_proc'::regclass, p.oid, p.proowner,
+        coalesce(p.proacl, pg_catalog.acldefault('f', p.proowner))
+      from pg_catalog.pg_proc p where p.pronamespace operator(pg_catalog.=) 'outbox'::regnamespace
+      union all
+      select case c.relkind when 'S' then 'sequence' else 'table' end, c.oid::regclass::text, 'pg_catalog.pg_class'::regclass, c.oid, c.relowner,
+        coalesce(c.relacl, pg_catalog.acldefault(case c.relkind when 'S' then 's' else 'r' end::"char", c.relowner))
+      from pg_catalog.pg_class c
+      where c.relnamespace operator(pg_catalog.=) 'outbox'::regnamespace and c.relkind in ('r', 'p', 'v', 'm', 'S', 'f')
+      union all
+      -- A column of a table's row type, in a table of somebody's, would be in the way of every later change.
+      select 'type', pg_catalog.format('outbox.%I', t.typname), 'pg_catalog.pg_type'::regclass, t.oid, t.typowner,
+        coalesce(t.typacl, pg_catalog.acldefault('T', t.typowner))
+      from pg_catalog.pg_type t
+      where t.typnamespace operator(pg_catalog.=) 'outbox'::regnamespace and t.typtype operator(pg_catalog.<>) 'b')
+    select distinct pg_catalog.format('revoke all on %s %s from %s', o.kind, o.name,
+      case when a.grantee operator(pg_catalog.=) 0 then 'public' else a.grantee::regrole::text end)
+    from objects o
     left join pg_catalog.pg_init_privs i
-      on i.objoid operator(pg_catalog.=) p.oid and i.classoid operator(pg_catalog.=) 'pg_catalog.pg_proc'::regclass
-    where p.pronamespace operator(pg_catalog.=) 'outbox'::regnamespace
-      and exists (
-        select from pg_catalog.aclexplode(coalesce(p.proacl, pg_catalog.acldefault('f', p.proowner))) a
-        where a.grantee operator(pg_catalog.=) 0)
-      -- Older, and given to PUBLIC by somebody since: theirs to decide.
-      and (i.objoid is null or exists (
-        select from pg_catalog.aclexplode(i.initprivs) a where a.grantee operator(pg_catalog.=) 0))
-    union all
-    select pg_catalog.format('table %s', c.oid::regclass)
-    from pg_catalog.pg_class c
-    where c.relnamespace operator(pg_catalog.=) 'outbox'::regnamespace and c.relkind in ('r', 'p', 'v', 'm', 'S', 'f')
-      and not exists (
-        select from pg_catalog.pg_init_privs i
-        where i.objoid operator(pg_catalog.=) c.oid and i.classoid operator(pg_catalog.=) 'pg_catalog.pg_class'::regclass
-          and i.objsubid operator(pg_catalog.=) 0)
+      on i.classoid operator(pg_catalog.=) o.classid and i.objoid operator(pg_catalog.=) o.objid
+      and i.objsubid operator(pg_catalog.=) 0
+    cross join lateral (
+      select e.grantee from pg_catalog.aclexplode(o.acl) e where e.grantee operator(pg_catalog.<>) o.owner
+      -- So that there are initial rights from now on, even where PUBLIC has none.
+      union select 0 where i.objoid is null) a
+    where i.objoid is null or exists (
+      select from pg_catalog.aclexplode(i.initprivs) b where b.grantee operator(pg_catalog.=) a.grantee)
   loop
-    execute pg_catalog.format('revoke all on %s from public', object);
+    execute statement;
   end loop;
 end
 $$;

@@ -4,6 +4,7 @@
 -- include library
 
 -- What changes in objects that 0.2 has.
+alter view outbox.dead_letters set (security_barrier);
 create index deliveries_slot on outbox.deliveries (slot, state);
 alter table outbox.relay_position add rows_counted boolean;
 -- include position_columns
