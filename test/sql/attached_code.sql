@@ -181,7 +181,7 @@ grant create on database :"DBNAME" to outbox_test_mallory;
 set local role outbox_test_mallory;
 alter schema outbox rename to outbox_test_moved;
 create schema outbox;
-create function outbox.delivery_to_settle(uuid) returns outbox_test_moved.deliveries language plpgsql as $$
+create function outbox.delivery_to_settle(uuid) returns text language plpgsql as $$
 begin perform outbox_test_mallory.note('function'); return null; end $$;
 create function outbox.retry_as_owner(uuid) returns boolean language sql as $$ select outbox_test_mallory.note('function') $$;
 create view outbox.consumer_offsets as select * from outbox_test_moved.consumer_offsets where outbox_test_mallory.note('view');
