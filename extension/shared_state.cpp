@@ -47,6 +47,7 @@ initialize(SharedState *fresh)
         pg_atomic_init_u64(&slot.backlog_base, 0);
         pg_atomic_init_u32(&slot.backlog_counted, 0);
         ConditionVariableInit(&slot.position_written);
+        pg_atomic_init_u64(&slot.positions, 0);
         SpinLockInit(&slot.mutex);
     }
 }
@@ -233,6 +234,13 @@ backlog_of(DatabaseSlot *slot)
     pg_read_barrier();
     const int64 waiting = static_cast<int64>(pg_atomic_read_u64(&slot->emitted) - base);
     return Max(waiting, static_cast<int64>(0));
+}
+
+void
+announce_position(DatabaseSlot *slot)
+{
+    pg_atomic_fetch_add_u64(&slot->positions, 1);
+    ConditionVariableBroadcast(&slot->position_written);
 }
 
 void

@@ -87,8 +87,9 @@ struct DatabaseSlot
     pg_atomic_uint64 backlog_base;
     pg_atomic_uint32 backlog_counted;
 
-    // Broadcast whenever the relay has written its position.
+    // Broadcast whenever the relay has written its position, after `positions` was raised.
     ConditionVariable position_written;
+    pg_atomic_uint64 positions;
 
     slock_t mutex; // guards report
     RelayReport report;
@@ -142,6 +143,9 @@ void free_slot(DatabaseSlot *slot);
 
 // Committed events of the slot's database that are not published: never less than 0.
 OUTBOX_FOR_RELAY int64 backlog_of(DatabaseSlot *slot);
+
+// Wakes who waits for a position.
+OUTBOX_FOR_RELAY void announce_position(DatabaseSlot *slot);
 
 // Set the latch of the slot's relay, or of the launcher, if there is one. No lock, no error: safe
 // in a commit callback. A stale process number only wakes somebody for nothing.

@@ -1,6 +1,7 @@
 // Waiting for the relay: until an event is published, or all are.
 
 #include "kept_statement.h"
+#include "rolled_back.h"
 #include "shared_state.h"
 #include "transaction.h"
 
@@ -10,12 +11,30 @@ namespace outbox
 namespace
 {
 
-// Not earlier than now means the timeout has passed.
-long
-milliseconds_left(TimestampTz deadline)
+// Whoever waits holds his statement's snapshot, which vacuum waits for.
+constexpr int64 kLongestWaitUs = USECS_PER_DAY;
+constexpr long kLookAgainMs = 1000;
+
+// By the clock that nobody sets.
+class Deadline
 {
-    return TimestampDifferenceMilliseconds(GetCurrentTimestamp(), deadline);
-}
+public:
+    explicit Deadline(int64 us) : us_(us) { INSTR_TIME_SET_CURRENT(begin_); }
+
+    // 0: it has passed.
+    long milliseconds_left() const
+    {
+        instr_time now;
+        INSTR_TIME_SET_CURRENT(now);
+        INSTR_TIME_SUBTRACT(now, begin_);
+        const int64 left = us_ - static_cast<int64>(INSTR_TIME_GET_MICROSEC(now));
+        return left <= 0 ? 0 : static_cast<long>((left + 999) / 1000);
+    }
+
+private:
+    instr_time begin_;
+    int64 us_;
+};
 
 struct EventPlace
 {
@@ -122,50 +141,70 @@ refuse_unfit_transaction(const char *function)
 
 using Condition = bool (*)(EventPlace &place);
 
-// Looks whenever the relay has written its position, and once a second. Between SPI_connect() and
-// SPI_finish().
+// A look at the tables, which holds nothing afterwards.
 bool
-wait_for(Condition condition, EventPlace place, TimestampTz deadline)
+look(Condition condition, EventPlace &place)
 {
-    DatabaseSlot *slot = find_slot(MyDatabaseId);
-    if (slot != nullptr)
-        ConditionVariablePrepareToSleep(&slot->position_written);
+    return rolled_back(
+        [&]
+        {
+            connect_spi();
+            const bool holds = condition(place);
+            finish_spi();
+            return holds;
+        });
+}
+
+// Sleeps until the relay has written its position since `seen` were counted, a second at most.
+void
+sleep_for(DatabaseSlot *slot, uint64 seen, long ms)
+{
     static uint32 wait_event = 0;
     if (wait_event == 0)
         wait_event = named_wait_event("OutboxWaitPublished");
-    bool holds = false;
-    for (;;)
+    const long at_most = Min(ms, kLookAgainMs);
+    if (slot == nullptr)
     {
-        holds = condition(place);
-        const long left = milliseconds_left(deadline);
-        if (holds || left <= 0)
-            break;
-        if (slot != nullptr)
-            (void) ConditionVariableTimedSleep(&slot->position_written, Min(left, 1000L),
-                                               wait_event);
-        else
-        {
-            // Not preloaded: no relay in this server; a restart may still bring one.
-            (void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-                             Min(left, 1000L), wait_event);
-            ResetLatch(MyLatch);
-        }
-        CHECK_FOR_INTERRUPTS();
+        // Not preloaded: no relay in this server; a restart may still bring one.
+        (void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, at_most,
+                         wait_event);
+        ResetLatch(MyLatch);
     }
-    ConditionVariableCancelSleep();
-    return holds;
+    else
+    {
+        // Only from here on is a broadcast heard: the end of the look's subtransaction ends it.
+        ConditionVariablePrepareToSleep(&slot->position_written);
+        if (pg_atomic_read_u64(&slot->positions) == seen)
+            (void) ConditionVariableTimedSleep(&slot->position_written, at_most, wait_event);
+        ConditionVariableCancelSleep();
+    }
+    CHECK_FOR_INTERRUPTS();
 }
 
 bool
-wait_published(Datum event_id, TimestampTz deadline)
+wait_for(Condition condition, EventPlace place, const Deadline &deadline)
 {
-    EventPlace place;
-    connect_spi();
-    if (!find_event(event_id, &place))
+    DatabaseSlot *slot = find_slot(MyDatabaseId);
+    for (;;)
+    {
+        const uint64 seen = slot != nullptr ? pg_atomic_read_u64(&slot->positions) : 0;
+        const bool holds = look(condition, place);
+        const long left = deadline.milliseconds_left();
+        if (holds || left == 0)
+            return holds;
+        sleep_for(slot, seen, left);
+    }
+}
+
+bool
+wait_published(Datum event_id, const Deadline &deadline)
+{
+    EventPlace place = {};
+    place.id = event_id;
+    const Condition find = [](EventPlace &found) { return find_event(found.id, &found); };
+    if (!look(find, place))
         raise_unknown_event(event_id);
-    const bool published = wait_for(is_published, place, deadline);
-    finish_spi();
-    return published;
+    return wait_for(is_published, place, deadline);
 }
 
 // Of what is committed by now. A restored event that is not settled counts as unpublished, a FAILED
@@ -178,20 +217,20 @@ nothing_is_unpublished(EventPlace &)
     return drained;
 }
 
-bool
-drain(TimestampTz deadline)
-{
-    connect_spi();
-    const bool drained = wait_for(nothing_is_unpublished, {}, deadline);
-    finish_spi();
-    return drained;
-}
-
-TimestampTz
+Deadline
 deadline_after(Datum timeout)
 {
-    return DatumGetTimestampTz(DirectFunctionCall2(
-        timestamptz_pl_interval, TimestampTzGetDatum(GetCurrentTimestamp()), timeout));
+    const TimestampTz now = GetCurrentTimestamp();
+    const TimestampTz then = DatumGetTimestampTz(
+        DirectFunctionCall2(timestamptz_pl_interval, TimestampTzGetDatum(now), timeout));
+    if (then > now + kLongestWaitUs)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("timeout must not be longer than a day"),
+                        errdetail("It is %s.",
+                                  DatumGetCString(DirectFunctionCall1(interval_out, timeout))),
+                        errhint("Call it again, in another statement: as long as one waits, VACUUM "
+                                "keeps what it sees.")));
+    return Deadline(then > now ? then - now : 0);
 }
 
 } // namespace
@@ -221,6 +260,7 @@ extern "C"
                     (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("timeout must not be null"),
                      errhint("Pass how long to wait, for example '1 min'.")));
         outbox::refuse_unfit_transaction("drain");
-        PG_RETURN_BOOL(outbox::drain(outbox::deadline_after(PG_GETARG_DATUM(0))));
+        PG_RETURN_BOOL(outbox::wait_for(outbox::nothing_is_unpublished, {},
+                                        outbox::deadline_after(PG_GETARG_DATUM(0))));
     }
 }

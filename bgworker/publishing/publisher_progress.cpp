@@ -82,7 +82,7 @@ Publisher::save_if_due(TimestampTz now, bool at_once, long *wait_ms)
         tick_at_ = now;
     DatabaseSlot *slot = find_slot(MyDatabaseId);
     if (slot != nullptr)
-        ConditionVariableBroadcast(&slot->position_written);
+        announce_position(slot);
     return true;
 }
 

@@ -53,7 +53,7 @@ leave(int, Datum)
         relay.publisher->set_producer(nullptr);
     pg_atomic_write_u32(&relay.slot->relay_proc, 0);
     pg_atomic_write_u32(&relay.slot->relay_pid, 0);
-    ConditionVariableBroadcast(&relay.slot->position_written);
+    announce_position(relay.slot);
     wake_launcher();
 }
 
