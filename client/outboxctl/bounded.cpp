@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <new>
 
@@ -89,7 +88,6 @@ Bounded
 run_bounded(const std::function<std::string()> &work, unsigned seconds)
 {
     std::array<int, 2> ends = {};
-    (void) std::fflush(nullptr); // looked at when the program ends
     if (::pipe(ends.data()) != 0)
         throw Error(kFailed, std::string("cannot make a pipe: ") + std::strerror(errno));
     const pid_t child = ::fork();

@@ -1,9 +1,12 @@
 #include "database.h"
 
+#include "conninfo.h"
 #include "errors.h"
 #include "terminal.h"
+#include "units.h"
 
 #include <cstdlib>
+#include <new>
 #include <stdexcept>
 
 #include <poll.h>
@@ -14,7 +17,7 @@ namespace outbox::ctl
 namespace
 {
 
-constexpr auto kConnectLimit = std::chrono::seconds(10);
+constexpr const char *kConnectLimit = "10"; // seconds, for each address
 constexpr auto kAnswerLimit = std::chrono::seconds(60);
 
 // PostgreSQL's numbers for the types that become other JSON than text; they never change.
@@ -23,20 +26,23 @@ constexpr Oid kInt8 = 20;
 constexpr Oid kInt2 = 21;
 constexpr Oid kInt4 = 23;
 constexpr Oid kJson = 114;
+constexpr Oid kFloat4 = 700;
 constexpr Oid kFloat8 = 701;
 constexpr Oid kTimestamptz = 1184;
 constexpr Oid kNumeric = 1700;
 constexpr Oid kJsonb = 3802;
 
-// "2026-01-31 09:05:00.000123+00" as RFC 3339 wants it. Infinity stays as it is.
+// "2026-01-31 09:05:00.000123+00" as RFC 3339 wants it. Infinity stays as it is, and " BC", for
+// which it has nothing, as PostgreSQL has it in JSON.
 std::string
 to_iso_time(std::string text)
 {
     const std::size_t blank = text.find(' ');
-    if (blank == std::string::npos || text.size() < 3 || text.substr(text.size() - 3) != "+00")
+    const std::size_t zone = text.find("+00");
+    if (blank == std::string::npos || zone == std::string::npos)
         return text;
+    text.replace(zone, 3, "Z");
     text[blank] = 'T';
-    text.replace(text.size() - 3, 3, "Z");
     return text;
 }
 
@@ -86,14 +92,15 @@ std::optional<long long>
 Rows::number(int row, const char *column) const
 {
     const Text found = text(row, column);
-    return found ? std::optional<long long>(std::stoll(*found)) : std::nullopt;
+    return found ? std::optional<long long>(std::strtoll(found->c_str(), nullptr, 10))
+                 : std::nullopt;
 }
 
 std::optional<double>
 Rows::real(int row, const char *column) const
 {
     const Text found = text(row, column);
-    return found ? std::optional<double>(std::stod(*found)) : std::nullopt;
+    return found ? std::optional<double>(std::strtod(found->c_str(), nullptr)) : std::nullopt;
 }
 
 bool
@@ -116,13 +123,13 @@ Rows::field(int row, int column) const
     case kInt2:
     case kInt4:
     case kInt8:
-        return std::stoll(*found);
+    case kFloat4:
     case kFloat8:
     case kNumeric:
-        return std::stod(*found);
+        return ctl::number(*found);
     case kJson:
     case kJsonb:
-        return Json::parse(*found);
+        return written(*found);
     default:
         return *found;
     }
@@ -140,6 +147,9 @@ Rows::object(int row) const
 Database::Database(const std::string &conninfo)
     : conninfo_(conninfo), connection_(nullptr, &PQfinish)
 {
+    check_conninfo(conninfo);
+    for (const std::string &password : passwords_of(conninfo))
+        secrets_.add(password);
     try
     {
         connect();
@@ -149,7 +159,8 @@ Database::Database(const std::string &conninfo)
         if (PQconnectionNeedsPassword(connection_.get()) == 0 || !can_ask())
             throw;
         password_ =
-            ask_password(std::string("Password for user ") + PQuser(connection_.get()) + ": ");
+            ask_password("Password for user " + printable(PQuser(connection_.get())) + ": ");
+        secrets_.add(password_);
         connect();
     }
 }
@@ -163,56 +174,34 @@ Database::reconnect()
 void
 Database::connect()
 {
+    // libpq asks the environment last, after a service file.
+    if (setenv("PGCONNECT_TIMEOUT", kConnectLimit, 0) != 0)
+        throw std::bad_alloc();
     // What stands before dbname yields to what the connection string says. No environment variable
     // may change how we read answers, so these come after it.
-    std::vector<const char *> names = {"fallback_application_name"};
-    std::vector<const char *> values = {"outboxctl"};
-    const auto add = [&](const char *name, const char *value)
-    {
-        names.push_back(name);
-        values.push_back(value);
-    };
-    const std::string limit = std::to_string(kConnectLimit.count());
-    if (std::getenv("PGCONNECT_TIMEOUT") == nullptr)
-        add("connect_timeout", limit.c_str());
+    std::vector<std::pair<std::string, std::string>> settings = {
+        {"fallback_application_name", "outboxctl"}};
     if (!conninfo_.empty())
-        add("dbname", conninfo_.c_str());
+        settings.emplace_back("dbname", conninfo_);
     if (!password_.empty())
-        add("password", password_.c_str());
-    add("client_encoding", "UTF8");
-    add(nullptr, nullptr);
-
-    if (Interrupts::active())
-    {
-        connection_.reset(PQconnectStartParams(names.data(), values.data(), 1));
-        poll_until_connected(Clock::now() + kConnectLimit);
-    }
-    else
-        connection_.reset(PQconnectdbParams(names.data(), values.data(), 1));
+        settings.emplace_back("password", password_);
+    settings.emplace_back("client_encoding", "UTF8");
+    connection_ = ctl::connect(settings);
     if (PQstatus(connection_.get()) != CONNECTION_OK)
-        throw ConnectionError(trimmed(PQerrorMessage(connection_.get())));
+        throw ConnectionError(connection_error());
     // Notices are for programs that are told what to do with them.
     PQsetNoticeProcessor(
         connection_.get(), [](void *, const char *) {}, nullptr);
     start_session();
 }
 
-// Leaves a failure to PQstatus(). PQconnectPoll() begins as if it had asked to wait for writing.
-void
-Database::poll_until_connected(Clock::time_point deadline)
+std::string
+Database::connection_error() const
 {
-    PGconn *connection = connection_.get();
-    PostgresPollingStatusType next = PGRES_POLLING_WRITING;
-    while (PQstatus(connection) != CONNECTION_BAD && next != PGRES_POLLING_OK &&
-           next != PGRES_POLLING_FAILED)
-    {
-        const short events = next == PGRES_POLLING_READING ? POLLIN : POLLOUT;
-        const Woken woken = wait_for(PQsocket(connection), events, deadline);
-        if (woken == Woken::kTimeout)
-            throw ConnectionError("the server did not answer in time");
-        if (woken == Woken::kReady)
-            next = PQconnectPoll(connection);
-    }
+    std::string text = trimmed(PQerrorMessage(connection_.get()));
+    text += '\0';
+    secrets_.mask(text.data());
+    return text.c_str(); // it may have become shorter
 }
 
 void
@@ -250,7 +239,7 @@ Database::query(const std::string &sql, const std::vector<Text> &parameters)
         values.push_back(parameter ? parameter->c_str() : nullptr);
     if (PQsendQueryParams(connection, sql.c_str(), static_cast<int>(values.size()), nullptr,
                           values.data(), nullptr, nullptr, 0) == 0)
-        throw ConnectionError(trimmed(PQerrorMessage(connection)));
+        throw ConnectionError(connection_error());
     return checked(last_result(deadline));
 }
 
@@ -264,7 +253,7 @@ Database::last_result(Clock::time_point deadline)
     {
         const int unsent = PQflush(connection);
         if (unsent < 0)
-            throw ConnectionError(trimmed(PQerrorMessage(connection)));
+            throw ConnectionError(connection_error());
         if (PQisBusy(connection) == 0)
         {
             PGresult *next = PQgetResult(connection);
@@ -279,7 +268,7 @@ Database::last_result(Clock::time_point deadline)
             throw ConnectionError("the server did not answer within " +
                                   std::to_string(kAnswerLimit.count()) + " s");
         if (woken == Woken::kReady && PQconsumeInput(connection) == 0)
-            throw ConnectionError(trimmed(PQerrorMessage(connection)));
+            throw ConnectionError(connection_error());
     }
 }
 
@@ -291,11 +280,15 @@ Database::checked(PGresult *raw)
     if (status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK)
         return rows;
     if (PQstatus(connection_.get()) == CONNECTION_BAD)
-        throw ConnectionError(trimmed(PQerrorMessage(connection_.get())));
+        throw ConnectionError(connection_error());
     const std::string message = error_field(raw, PG_DIAG_MESSAGE_PRIMARY);
-    throw Error(kFailed, message.empty() ? trimmed(PQerrorMessage(connection_.get())) : message,
+    const std::string sqlstate = error_field(raw, PG_DIAG_SQLSTATE);
+    // The server ends the connection, and libpq need not have noticed yet.
+    if (sqlstate == "57P01" || sqlstate == "57P02" || sqlstate == "57P03" || sqlstate == "57P05")
+        throw ConnectionError(message);
+    throw Error(kFailed, message.empty() ? connection_error() : message,
                 error_field(raw, PG_DIAG_MESSAGE_HINT), error_field(raw, PG_DIAG_MESSAGE_DETAIL),
-                error_field(raw, PG_DIAG_SQLSTATE));
+                sqlstate);
 }
 
 } // namespace outbox::ctl

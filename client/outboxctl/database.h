@@ -1,8 +1,11 @@
 // One connection to PostgreSQL, by libpq, and what it answers.
 #pragma once
 
+#include "connecting.h"
 #include "interrupts.h"
 #include "json.h"
+
+#include "bgworker/kafka/secrets.h"
 
 #include <libpq-fe.h>
 
@@ -16,7 +19,8 @@ namespace outbox::ctl
 
 using Text = std::optional<std::string>;
 
-// The rows of an answer. Times are ISO 8601 in UTC: 2026-01-31T09:05:00.000123Z.
+// The rows of an answer. Times are ISO 8601 in UTC: 2026-01-31T09:05:00.000123Z; years before
+// Christ end with " BC", and infinity is a word.
 class Rows
 {
 public:
@@ -29,8 +33,8 @@ public:
     Text text(int row, const char *column) const;
     std::string value(int row, const char *column, const char *if_null = "") const;
     std::optional<long long> number(int row, const char *column) const;
-    std::optional<double> real(int row, const char *column) const;
-    bool flag(int row, const char *column) const; // false for NULL
+    std::optional<double> real(int row, const char *column) const; // for people, not for JSON
+    bool flag(int row, const char *column) const;                  // false for NULL
 
     // A row as an object with the columns' names: numbers, booleans and json as such, the rest as
     // text.
@@ -49,8 +53,8 @@ class Database
 {
 public:
     // `conninfo` as psql takes it after -d: empty, a database's name, a connection string or a URI.
-    // Connects within 10 seconds unless connect_timeout says otherwise; asks for a password on a
-    // terminal when the server wants one.
+    // Each address of each host has 10 seconds unless connect_timeout says otherwise; asks for a
+    // password on a terminal when the server wants one. No error holds a password.
     explicit Database(const std::string &conninfo);
 
     // One statement. Gives up after a minute: then the connection is of no more use.
@@ -69,13 +73,14 @@ public:
 private:
     void connect();
     void start_session();
-    void poll_until_connected(Clock::time_point deadline);
+    std::string connection_error() const;
     Rows checked(PGresult *result);
     PGresult *last_result(Clock::time_point deadline);
 
     std::string conninfo_;
     std::string password_;
-    std::unique_ptr<PGconn, decltype(&PQfinish)> connection_;
+    kafka::Secrets secrets_;
+    Connection connection_;
 };
 
 } // namespace outbox::ctl

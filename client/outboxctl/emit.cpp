@@ -2,6 +2,7 @@
 #include "commands.h"
 
 #include "errors.h"
+#include "standard_output.h"
 #include "units.h"
 
 #include <fmt/format.h>
@@ -80,6 +81,9 @@ payload_parameter(const EmitOptions &options)
     if (payload && payload->find('\0') != std::string::npos)
         throw Error(kFailed, "the payload contains a zero byte, so it is not JSON",
                     "Say --bytes to send it as it is.");
+    if (payload && !is_utf8(*payload))
+        throw Error(kFailed, "the payload is not UTF-8, so it is not JSON",
+                    "Say --bytes to send it as it is.");
     return payload;
 }
 
@@ -99,7 +103,8 @@ headers_parameter(const EmitOptions &options)
             throw Error(kUsage, "the header \"" + name + "\" is given twice");
         json[name] = header.substr(equals + 1);
     }
-    return to_line(json);
+    // With as few escapes as there can be: not every database's encoding has them.
+    return json.dump();
 }
 
 std::string
@@ -163,11 +168,12 @@ run_emit(const Context &context, const EmitOptions &options)
 {
     Database database = open_outbox(context);
     const std::string id = emit(database, options);
+    note_effect("The event " + id + " is emitted.");
     Json json = {{"id", id}};
     if (!context.output.json())
     {
         context.output.line(id);
-        (void) std::fflush(stdout); // looked at when the program ends
+        flush_output();
     }
     if (!options.wait)
     {

@@ -16,6 +16,7 @@ constexpr int kNoConnection = 3;
 constexpr int kFound = 4;
 constexpr int kNotReady = 5;
 constexpr int kInterrupted = 130;
+constexpr int kOutputGone = 141; // as a shell shows the end by SIGPIPE
 
 // An error with what a person needs to mend it; detail and hint may be empty, sqlstate too.
 class Error : public std::runtime_error
@@ -54,6 +55,13 @@ class Interrupted : public std::runtime_error
 {
 public:
     Interrupted() : std::runtime_error("interrupted") {}
+};
+
+// Nobody reads our output any more. what() is what has happened for good, empty when nothing has.
+class OutputGone : public std::runtime_error
+{
+public:
+    explicit OutputGone(const std::string &effect) : std::runtime_error(effect) {}
 };
 
 } // namespace outbox::ctl

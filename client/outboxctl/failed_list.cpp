@@ -104,18 +104,35 @@ print_list(const Output &output, const Rows &rows, int count, const FailedOption
         output.line(fmt::format("\nThere are more; --limit shows more than {}.", options.limit));
 }
 
-std::string
+Text
 payload_text(const Rows &rows, int row)
 {
     if (const Text payload = rows.text(row, "payload"))
-        return Json::parse(*payload).dump(2);
+        return indented(*payload);
     if (const Text bytes = rows.text(row, "payload_bytes"))
         return printable(from_hex(*bytes));
-    return "";
+    return std::nullopt;
+}
+
+// Names and values as the relay sends them: strings as they are, the rest as JSON.
+std::vector<std::pair<std::string, std::string>>
+headers_of(Database &database, const Rows &rows, int row)
+{
+    std::vector<std::pair<std::string, std::string>> headers;
+    const Text json = rows.text(row, "headers");
+    if (!json)
+        return headers;
+    const Rows found =
+        database.query("select key, coalesce(value #>> '{}', 'NULL') as value "
+                       "from jsonb_each($1::jsonb) with ordinality order by ordinality",
+                       {json});
+    for (int i = 0; i < found.count(); i++)
+        headers.emplace_back(found.value(i, "key"), found.value(i, "value"));
+    return headers;
 }
 
 void
-print_event(const Output &output, const Rows &rows, int row)
+print_event(const Output &output, Database &database, const Rows &rows, int row)
 {
     List list;
     const auto add = [&](const char *name, const char *column)
@@ -140,17 +157,14 @@ print_event(const Output &output, const Rows &rows, int row)
     add("Type", "event_type");
     add("Schema version", "schema_version");
     add("Created", "created_at");
-    const Json headers = Json::parse(rows.value(row, "headers", "{}"));
-    for (const auto &[name, value] : headers.items())
-        list.add("Header",
-                 printable(name + " = " +
-                           (value.is_string() ? value.get<std::string>() : value.dump())));
-    const std::string payload = payload_text(rows, row);
-    if (payload.empty())
+    for (const auto &[name, value] : headers_of(database, rows, row))
+        list.add("Header", printable(name + " = " + value));
+    const Text payload = payload_text(rows, row);
+    if (!payload)
         list.add("Payload", "none (a tombstone)");
     list.print(output);
-    if (!payload.empty())
-        output.line(output.styled("Payload", Style::kFaint) + "\n" + payload);
+    if (payload)
+        output.line(output.styled("Payload", Style::kFaint) + "\n" + *payload);
 }
 
 } // namespace
@@ -203,7 +217,7 @@ run_failed_show(const Context &context, const FailedOptions &options)
             if (!first)
                 context.output.line();
             first = false;
-            print_event(context.output, rows, row);
+            print_event(context.output, database, rows, row);
         }
     }
     if (context.output.json())

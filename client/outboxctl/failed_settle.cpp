@@ -2,6 +2,7 @@
 #include "commands.h"
 
 #include "errors.h"
+#include "standard_output.h"
 #include "terminal.h"
 #include "units.h"
 
@@ -42,11 +43,13 @@ settle_each(const Context &context, const std::vector<std::string> &ids,
 {
     Json json = {{"events", Json::array()}};
     int status = kOk;
+    long long settled = 0;
     for (const std::string &id : ids)
     {
         try
         {
             const Outcome outcome = settle(id);
+            note_effect(counted(++settled, "event") + " settled.");
             json["events"].push_back(
                 {{"id", id}, {"ok", true}, {"changed", outcome.changed}, {"error", nullptr}});
             if (!context.output.json())
@@ -122,6 +125,7 @@ retry_many(const Context &context, const FailedOptions &options)
         if (settled == 0)
             break; // somebody else was quicker
         done += settled;
+        note_effect(counted(done, "event") + " tried again.");
         show_progress(done, count);
     }
     if (context.output.json())

@@ -1,11 +1,14 @@
 #include "interface.h"
 
+#include "conninfo.h"
 #include "documents.h"
 #include "errors.h"
 #include "option_kinds.h"
+#include "standard_output.h"
 #include "texts.h"
 
-#include <iostream>
+#include <algorithm>
+#include <sstream>
 
 namespace outbox::ctl
 {
@@ -329,8 +332,10 @@ parse(Interface &interface, int argc, char **argv)
     }
     catch (const CLI::Success &asked)
     {
-        // The text goes to stdout; whether it got there is looked at when the program ends.
-        return root->exit(asked) == 0 ? kOk : kFailed;
+        std::ostringstream text;
+        const int status = root->exit(asked, text, text);
+        write_output(text.str());
+        return status == 0 ? kOk : kFailed;
     }
     catch (const CLI::ParseError &error)
     {
@@ -339,6 +344,11 @@ parse(Interface &interface, int argc, char **argv)
             named = named->get_subcommands([](const CLI::App *app) { return app->parsed(); })[0];
         // A command that is not known is left over, and so one is missing.
         const std::vector<std::string> rest = root->remaining(true);
+        // A connection string at a wrong place would be quoted.
+        if (std::any_of(rest.begin(), rest.end(), may_hold_password))
+            throw Error(kUsage, "there is an argument too many, perhaps a connection string",
+                        "-d stands before a connection string. Try \"" + full_name(named) +
+                            " --help\".");
         const bool unknown = named->get_require_subcommand_min() > 0 && !rest.empty();
         throw Error(kUsage,
                     unknown ? "there is no command \"" + unguarded_message(rest[0]) + "\""

@@ -20,6 +20,7 @@ namespace
 constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGWINCH};
 
 int signal_fd = -1;
+int watched_output = -1;
 sigset_t former_mask;
 
 sigset_t
@@ -63,12 +64,13 @@ take_signal(Woken &woken)
 
 } // namespace
 
-Interrupts::Interrupts()
+Interrupts::Interrupts(Output output)
 {
     const sigset_t set = our_signals();
     signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
     if (signal_fd < 0 || pthread_sigmask(SIG_BLOCK, &set, &former_mask) != 0)
         throw Error(kFailed, std::string("cannot take signals: ") + std::strerror(errno));
+    watched_output = output == Output::kWatched ? STDOUT_FILENO : -1;
 }
 
 // A signal that came and was not taken acts now: whoever pressed Ctrl-C twice meant it.
@@ -76,6 +78,7 @@ Interrupts::~Interrupts()
 {
     (void) close(signal_fd);
     signal_fd = -1;
+    watched_output = -1;
     (void) pthread_sigmask(SIG_SETMASK, &former_mask, nullptr);
 }
 
@@ -91,13 +94,15 @@ wait_for(int fd, short events, Clock::time_point deadline)
     for (;;)
     {
         // poll() leaves out descriptors that are negative.
-        pollfd watched[] = {{signal_fd, POLLIN, 0}, {fd, events, 0}};
-        const int count = poll(watched, 2, milliseconds_until(deadline));
+        pollfd watched[] = {{signal_fd, POLLIN, 0}, {fd, events, 0}, {watched_output, 0, 0}};
+        const int count = poll(watched, 3, milliseconds_until(deadline));
         if (count < 0 && errno != EINTR)
             throw Error(kFailed, std::string("cannot wait: ") + std::strerror(errno));
         Woken woken = Woken::kReady;
         if (count > 0 && watched[0].revents != 0 && take_signal(woken))
             return woken;
+        if (count > 0 && (watched[2].revents & (POLLERR | POLLHUP | POLLNVAL)) != 0)
+            throw OutputGone("");
         if (count > 0 && watched[1].revents != 0)
             return Woken::kReady;
         if (Clock::now() >= deadline)

@@ -15,7 +15,13 @@ using Milliseconds = std::chrono::milliseconds;
 class Interrupts
 {
 public:
-    Interrupts();
+    enum class Output
+    {
+        kIgnored,
+        kWatched, // wait_for() throws OutputGone when nobody reads our output any more
+    };
+
+    explicit Interrupts(Output output = Output::kIgnored);
     ~Interrupts();
     Interrupts(const Interrupts &) = delete;
     Interrupts &operator=(const Interrupts &) = delete;

@@ -67,7 +67,9 @@ add_headers(const rd_kafka_message_t *message, KafkaRecord &record)
     for (std::size_t i = 0;
          rd_kafka_header_get_all(headers, i, &name, &value, &size) == RD_KAFKA_RESP_ERR_NO_ERROR;
          i++)
-        record.headers.emplace_back(name, value == nullptr ? "" : copy_of(value, size));
+        record.headers.emplace_back(name, value == nullptr
+                                              ? std::nullopt
+                                              : std::optional<std::string>(copy_of(value, size)));
 }
 
 KafkaRecord

@@ -41,9 +41,9 @@ struct KafkaRecord
     std::optional<long long> timestamp_ms;
     std::optional<std::string> key;
     std::optional<std::string> value;
-    std::vector<std::pair<std::string, std::string>> headers;
+    std::vector<std::pair<std::string, std::optional<std::string>>> headers;
 
-    // The first header of that name.
+    // The first header of that name; nothing when its value is null.
     std::optional<std::string> header(const std::string &name) const;
 };
 

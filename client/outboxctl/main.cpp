@@ -1,7 +1,10 @@
 // outboxctl: reads the command line, runs the command, and says what went wrong.
+#include "connecting.h"
+#include "conninfo.h"
 #include "errors.h"
 #include "interface.h"
 #include "kafka_client.h"
+#include "standard_output.h"
 #include "terminal.h"
 #include "units.h"
 
@@ -77,7 +80,7 @@ printable_lines(const std::string &text)
 int
 report(const Error &error, bool json)
 {
-    (void) std::fflush(stdout); // what failed comes after what went well
+    flush_output_if_possible(); // what failed comes after what went well
     if (json)
         report_as_json(error);
     else
@@ -99,9 +102,7 @@ run(Interface &interface)
     const Options &options = interface.options;
     const Context context{Output(options.json, colours_wanted(options.colour)), options.conninfo};
     const int status = interface.command(context);
-    // A full disk, say.
-    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
-        throw Error(kFailed, "cannot write to standard output");
+    flush_output();
     return status;
 }
 
@@ -110,19 +111,35 @@ run_and_report(int argc, char **argv)
 {
     // Known before the rest is understood, so that wrong usage is told as JSON too.
     const bool json = std::find(argv, argv + argc, std::string("--json")) != argv + argc;
+    const bool has_output = prepare_standard_files();
     try
     {
+        if (!has_output)
+            throw Error(kFailed, "standard output is closed", "Send it to /dev/null instead.");
         const std::unique_ptr<Interface> interface = make_interface();
         if (const std::optional<int> status = parse(*interface, argc, argv))
+        {
+            flush_output();
             return *status;
+        }
+        const Options &options = interface->options;
+        for (const KafkaOptions *kafka : {&options.tail.kafka, &options.doctor.kafka})
+            hide_passwords(argc, argv, options.conninfo, kafka->properties);
         return run(*interface);
     }
     catch (const Error &error)
     {
         return report(error, json);
     }
+    catch (const OutputGone &gone)
+    {
+        if (*gone.what() != '\0')
+            Output::remark(gone.what());
+        return kOutputGone;
+    }
     catch (const Interrupted &)
     {
+        flush_output_if_possible();
         return kInterrupted;
     }
     catch (const std::exception &error)
@@ -137,10 +154,10 @@ int
 main(int argc, char **argv)
 {
     const int status = run_and_report(argc, argv);
-    if (!KafkaClient::lingers())
+    if (!KafkaClient::lingers() && !connecting_lingers())
         return status;
-    // Exit handlers would take away from under librdkafka's threads what they still use. What was
-    // written is out already.
+    // Exit handlers would take away from under the threads that are left what they still use. What
+    // was written is out already.
     (void) std::fflush(stderr);
     _exit(status);
 }

@@ -41,6 +41,18 @@ unguarded_message(std::string message)
     return message;
 }
 
+// What PostgreSQL and Kafka take as text. Files have any names, a payload may be bytes, and of
+// connection strings libpq knows best.
+inline std::string
+understood(const std::string &name, const std::string &type, const std::string &argument)
+{
+    std::string value = unguarded(argument);
+    const bool any = type == "FILE" || type == "DIR" || type == "CONNINFO" || name == "PAYLOAD";
+    if (!any && !is_utf8(value))
+        throw CLI::ValidationError(name, "\"" + printable(value) + "\" is not UTF-8");
+    return value;
+}
+
 // Options by the type of what they fill; all texts go through here.
 template <class Target>
 CLI::Option *
@@ -49,7 +61,10 @@ text(CLI::App *app, const std::string &name, Target &target, const std::string &
 {
     return app
         ->add_option_function<std::string>(
-            name, [&target](const std::string &value) { target = unguarded(value); }, description)
+            name,
+            [&target, name, type](const std::string &value)
+            { target = understood(name, type, value); },
+            description)
         ->type_name(type);
 }
 
@@ -60,10 +75,10 @@ texts(CLI::App *app, const std::string &name, std::vector<std::string> &target,
     return app
         ->add_option_function<std::vector<std::string>>(
             name,
-            [&target](const std::vector<std::string> &values)
+            [&target, name, type](const std::vector<std::string> &values)
             {
                 for (const std::string &value : values)
-                    target.push_back(unguarded(value));
+                    target.push_back(understood(name, type, value));
             },
             description)
         ->type_name(type);

@@ -1,5 +1,6 @@
 #include "output.h"
 
+#include "standard_output.h"
 #include "terminal.h"
 #include "units.h"
 
@@ -42,12 +43,6 @@ look_of(Style style)
 } // namespace
 
 std::string
-to_line(const Json &json)
-{
-    return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-std::string
 Output::styled(const std::string &text, Style style) const
 {
     return colours_ && style != Style::kPlain ? fmt::format(look_of(style), "{}", text) : text;
@@ -56,28 +51,28 @@ Output::styled(const std::string &text, Style style) const
 void
 Output::line(const std::string &text) const
 {
-    fmt::print("{}\n", text);
+    write_output(text + "\n");
 }
 
 void
 Output::document(const Json &json) const
 {
-    line(stdout_is_terminal() ? json.dump(2, ' ', false, Json::error_handler_t::replace)
-                              : to_line(json));
+    line(stdout_is_terminal() ? to_lines(json) : to_line(json));
 }
 
 void
 Output::record(const Json &json) const
 {
     line(to_line(json));
-    (void) std::fflush(stdout); // looked at when the program ends
+    flush_output();
 }
 
 void
 Output::remark(const std::string &text)
 {
-    (void) std::fflush(stdout); // in order where both go to one terminal
-    fmt::print(stderr, "outboxctl: {}\n", text);
+    flush_output(); // in order where both go to one terminal
+    // There is no other place to tell of a failure.
+    (void) std::fprintf(stderr, "outboxctl: %s\n", text.c_str());
 }
 
 std::string

@@ -2,6 +2,7 @@
 #include "commands.h"
 
 #include "errors.h"
+#include "standard_output.h"
 
 namespace outbox::ctl
 {
@@ -12,6 +13,7 @@ run_pause(const Context &context, const PauseOptions &options)
     Database database = open_outbox(context);
     const bool changed =
         database.query("select outbox.pause($1) as changed", {options.reason}).flag(0, "changed");
+    note_effect("Publishing is paused.");
     if (context.output.json())
         context.output.document({{"paused", true}, {"changed", changed}});
     else if (changed)
@@ -26,6 +28,7 @@ run_resume(const Context &context)
 {
     Database database = open_outbox(context);
     const bool changed = database.query("select outbox.resume() as changed").flag(0, "changed");
+    note_effect("Publishing is not paused any more.");
     if (context.output.json())
         context.output.document({{"paused", false}, {"changed", changed}});
     else

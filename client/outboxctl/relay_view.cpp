@@ -16,7 +16,7 @@ namespace
 constexpr const char *kQuery = R"(
 select clock_timestamp() as time, current_database()::text as database, r.state, r.pid,
   r.backlog_events, r.oldest_event_at,
-  extract(epoch from r.backlog_age)::float8 as backlog_age_seconds,
+  extract(epoch from r.backlog_age)::numeric as backlog_age_seconds,
   r.in_flight_events, r.in_flight_bytes, r.published_total, r.last_published_at, r.failed_events,
   r.consecutive_failures, r.next_attempt_at, r.last_error, r.last_error_at, r.config_error,
   nullif(current_setting('outbox.bootstrap_servers', true), '') as bootstrap_servers,

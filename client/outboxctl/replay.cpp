@@ -3,6 +3,7 @@
 
 #include "errors.h"
 #include "interrupts.h"
+#include "standard_output.h"
 #include "terminal.h"
 #include "units.h"
 
@@ -22,7 +23,7 @@ constexpr auto kLook = Milliseconds(250);
 
 constexpr const char *kColumns =
     "select r.replay_id::text, r.state, r.total, r.published, r.refused, r.missing, "
-    "r.percent::float8 as percent, extract(epoch from r.remaining)::float8 as remaining_seconds, "
+    "r.percent, extract(epoch from r.remaining)::numeric as remaining_seconds, "
     "r.last_error, r.aggregate_type, r.event_type, r.aggregate_id, r.since, r.until, r.max_count, "
     "r.rate_per_second, r.topic, r.matching, r.requested_by::text, r.requested_at, r.started_at, "
     "r.ended_at, r.cancelled_by::text, "
@@ -253,6 +254,7 @@ run_replay(const Context &context, const ReplayOptions &options)
         return kInterrupted;
     }
     const std::string id = ask_for(database, options, since, until, false);
+    note_effect("The replay " + id + " is asked for.");
     if (!options.detach)
         return tell_end(context, watch(context, database, id));
     if (context.output.json())

@@ -3,12 +3,14 @@
 
 #include "errors.h"
 #include "kafka_client.h"
+#include "standard_output.h"
 #include "topic_pattern.h"
 #include "units.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <ctime>
+#include <limits>
 #include <set>
 
 namespace outbox::ctl
@@ -35,18 +37,33 @@ header_of(const KafkaRecord &record, const char *name, const char *cloudevents_n
     return value ? value : record.header(cloudevents_name);
 }
 
+// Producers may have written any number; one that no calendar holds is shown as a number.
+std::string
+time_text(long long milliseconds, tm *(*calendar)(const std::time_t *, tm *), const char *between,
+          const char *zone)
+{
+    const long long rest = (milliseconds % 1000 + 1000) % 1000;
+    const auto seconds = static_cast<std::time_t>((milliseconds - rest) / 1000);
+    tm parts = {};
+    if (milliseconds < std::numeric_limits<long long>::min() + 1000 ||
+        calendar(&seconds, &parts) == nullptr)
+        return std::to_string(milliseconds);
+    const long long year = parts.tm_year + 1900LL;
+    return fmt::format("{}{:04}-{:02}-{:02}{}{:02}:{:02}:{:02}.{:03}{}", year < 0 ? "-" : "",
+                       year < 0 ? -year : year, parts.tm_mon + 1, parts.tm_mday, between,
+                       parts.tm_hour, parts.tm_min, parts.tm_sec, rest, zone);
+}
+
 std::string
 local_time(long long milliseconds)
 {
-    const auto seconds = static_cast<std::time_t>(milliseconds / 1000);
-    return fmt::format("{:%Y-%m-%d %H:%M:%S}.{:03}", fmt::localtime(seconds), milliseconds % 1000);
+    return time_text(milliseconds, &localtime_r, " ", "");
 }
 
 std::string
 utc_time(long long milliseconds)
 {
-    const auto seconds = static_cast<std::time_t>(milliseconds / 1000);
-    return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(seconds), milliseconds % 1000);
+    return time_text(milliseconds, &gmtime_r, "T", "Z");
 }
 
 Json
@@ -55,13 +72,14 @@ to_json(const KafkaRecord &record)
     Json headers = Json::object();
     for (const auto &[name, value] : record.headers)
         if (!headers.contains(name))
-            headers[name] = value;
+            headers[name] = or_null(value);
     Json json = {
         {"topic", record.topic},
         {"partition", record.partition},
         {"offset", record.offset},
         {"timestamp", record.timestamp_ms ? Json(utc_time(*record.timestamp_ms)) : Json()},
-        {"key", or_null(record.key)},
+        {"key", !record.key || is_utf8(*record.key) ? or_null(record.key) : Json()},
+        {"key_base64", record.key && !is_utf8(*record.key) ? Json(to_base64(*record.key)) : Json()},
         {"id", or_null(header_of(record, "id", "ce_id"))},
         {"aggregate_type", or_null(header_of(record, "aggregate_type", "ce_aggregatetype"))},
         {"event_type", or_null(header_of(record, "event_type", "ce_type"))},
@@ -82,13 +100,13 @@ print(const Output &output, const KafkaRecord &record)
             printable(header_of(record, "event_type", "ce_type").value_or("(no event_type)")),
             Style::kBold),
         output.styled(record.key ? printable(*record.key) : "NULL", Style::kBold),
-        output.styled(
-            fmt::format("{} partition {} offset {}", record.topic, record.partition, record.offset),
-            Style::kFaint)));
+        output.styled(fmt::format("{} partition {} offset {}", printable(record.topic),
+                                  record.partition, record.offset),
+                      Style::kFaint)));
     std::string headers = "  id=" + printable(header_of(record, "id", "ce_id").value_or("(none)"));
     for (const auto &[name, value] : record.headers)
         if (kOwnHeaders.count(name) == 0)
-            headers += "  " + printable(name + "=" + value);
+            headers += "  " + printable(name + "=" + value.value_or("NULL"));
     output.line(output.styled(headers, Style::kFaint));
     output.line("  " + (record.value ? printable(*record.value)
                                      : output.styled("(tombstone)", Style::kFaint)));
@@ -127,7 +145,7 @@ private:
         if (!view)
         {
             const std::string &why = client_.last_trouble();
-            tell(fmt::format("Kafka at {} cannot be reached, trying again{}", bootstrap_,
+            tell(fmt::format("Kafka at {} cannot be reached, trying again{}", printable(bootstrap_),
                              why.empty() ? "" : ": " + printable(why)));
             client_.forget_trouble();
             return;
@@ -155,12 +173,13 @@ private:
     {
         std::string names;
         for (const std::string &name : following_)
-            names += (names.empty() ? "" : ", ") + name;
+            names += (names.empty() ? "" : ", ") + printable(name);
         if (!names.empty())
-            tell(fmt::format("following {} at {}", names, bootstrap_));
+            tell(fmt::format("following {} at {}", names, printable(bootstrap_)));
         else
             tell(fmt::format("waiting for a topic {} at {}",
-                             pattern_ ? pattern_->shown() : *wanted_.begin(), bootstrap_));
+                             printable(pattern_ ? pattern_->shown() : *wanted_.begin()),
+                             printable(bootstrap_)));
     }
 
     void read()
@@ -171,10 +190,9 @@ private:
                     i == 0 ? kRead : Milliseconds(0),
                     [&](const KafkaRecord &record) { show(record); },
                     [&](const std::string &topic, const std::string &error)
-                    { tell((topic.empty() ? "Kafka" : topic) + ": " + printable(error)); }))
+                    { tell(printable((topic.empty() ? "Kafka" : topic) + ": " + error)); }))
                 break;
-        if (std::fflush(stdout) != 0)
-            throw Error(kFailed, "cannot write to standard output");
+        flush_output();
     }
 
     void show(const KafkaRecord &record)
@@ -233,8 +251,8 @@ run_tail(const Context &context, const TailOptions &options)
             pattern.emplace(template_of(database));
     }
     for (const std::string &note : source->notes)
-        Output::remark(source->masked(note));
-    const Interrupts interrupts;
+        Output::remark(printable(source->masked(note)));
+    const Interrupts interrupts(Interrupts::Output::kWatched);
     try
     {
         Tail(context, options, *source, std::move(pattern)).go_on();

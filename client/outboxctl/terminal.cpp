@@ -1,9 +1,9 @@
 #include "terminal.h"
 
 #include "errors.h"
+#include "standard_output.h"
 
 #include <csignal>
-#include <cstdio>
 #include <iostream>
 
 #include <fcntl.h>
@@ -30,9 +30,8 @@ terminal_size()
 void
 write_now(const std::string &text)
 {
-    // stdout is checked as a whole when the program ends.
-    (void) std::fwrite(text.data(), 1, text.size(), stdout);
-    (void) std::fflush(stdout);
+    write_output(text);
+    flush_output();
 }
 
 // Keys come one by one and without an echo for as long as it lives, Ctrl-C as a key too; other
@@ -158,7 +157,14 @@ FullScreen::FullScreen()
 
 FullScreen::~FullScreen()
 {
-    leave();
+    try
+    {
+        leave();
+    }
+    catch (const std::exception &)
+    {
+        // The terminal is gone, and whatever ends us is told.
+    }
 }
 
 void
@@ -186,9 +192,9 @@ FullScreen::leave()
     if (!inside_)
         return;
     inside_ = false;
-    write_now("\x1b[?7h\x1b[?25h\x1b[?1049l");
     if (keys_taken_)
         (void) tcsetattr(STDIN_FILENO, TCSANOW, &former_);
+    write_now("\x1b[?7h\x1b[?25h\x1b[?1049l");
 }
 
 void

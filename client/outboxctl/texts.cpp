@@ -19,6 +19,7 @@ const std::vector<Explained> kExitCodes = {
           "all was replayed"},
     {"5", "the extension is not in this database, or the role lacks a right"},
     {"130", "ended by Ctrl-C, SIGTERM or SIGHUP before all was done"},
+    {"141", "nobody reads the output any more"},
 };
 
 const std::vector<Explained> kEnvironment = {

@@ -1,5 +1,7 @@
 #include "units.h"
 
+#include "characters.h"
+
 #include "extension/core/characters.h"
 
 #include <fmt/format.h>
@@ -14,50 +16,22 @@ namespace outbox::ctl
 namespace
 {
 
-// The bytes of the UTF-8 character that `text` begins with, 0 when it begins with none.
-std::size_t
-character_length(std::string_view text)
-{
-    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-    const unsigned char first = byte(0);
-    const std::size_t length = first < 0x80                    ? 1
-                               : first >= 0xc2 && first < 0xe0 ? 2
-                               : first >= 0xe0 && first < 0xf0 ? 3
-                               : first >= 0xf0 && first < 0xf5 ? 4
-                                                               : 0;
-    if (length == 0 || length > text.size())
-        return 0;
-    for (std::size_t i = 1; i < length; i++)
-        if ((byte(i) & 0xc0) != 0x80)
-            return 0;
-    // Longer than needed, surrogates, beyond U+10FFFF.
-    if ((first == 0xe0 && byte(1) < 0xa0) || (first == 0xed && byte(1) > 0x9f) ||
-        (first == 0xf0 && byte(1) < 0x90) || (first == 0xf4 && byte(1) > 0x8f))
-        return 0;
-    return length;
-}
-
-// C0, DEL, and C1 in its UTF-8 form.
-bool
-is_control(std::string_view character)
-{
-    const auto first = static_cast<unsigned char>(character[0]);
-    return first < 0x20 || first == 0x7f ||
-           (character.size() == 2 && first == 0xc2 &&
-            static_cast<unsigned char>(character[1]) < 0xa0);
-}
-
 std::string
-escaped(std::string_view bytes)
+escaped(const Character &character)
 {
-    if (bytes == "\n")
+    constexpr std::uint32_t kBeyondBytes = 0x100;
+    if (!character.valid || character.code >= kBeyondBytes)
+        return character.valid ? fmt::format(character.code < 0x10000 ? "\\u{:04x}" : "\\U{:08x}",
+                                             character.code)
+                               : fmt::format("\\x{:02x}", character.code);
+    if (character.bytes == "\n")
         return "\\n";
-    if (bytes == "\t")
+    if (character.bytes == "\t")
         return "\\t";
-    if (bytes == "\r")
+    if (character.bytes == "\r")
         return "\\r";
     std::string result;
-    for (const char c : bytes)
+    for (const char c : character.bytes)
         result += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
     return result;
 }
@@ -173,13 +147,12 @@ printable(std::string_view text)
     result.reserve(text.size());
     while (!text.empty())
     {
-        const std::size_t length = character_length(text);
-        const std::string_view character = text.substr(0, length == 0 ? 1 : length);
-        if (length == 0 || is_control(character))
+        const Character character = first_character(text);
+        if (!character.valid || is_hidden(character.code))
             result += escaped(character);
         else
-            result += character;
-        text.remove_prefix(character.size());
+            result += character.bytes;
+        text.remove_prefix(character.bytes.size());
     }
     return result;
 }
@@ -189,10 +162,10 @@ is_utf8(std::string_view text)
 {
     while (!text.empty())
     {
-        const std::size_t length = character_length(text);
-        if (length == 0)
+        const Character character = first_character(text);
+        if (!character.valid)
             return false;
-        text.remove_prefix(length);
+        text.remove_prefix(character.bytes.size());
     }
     return true;
 }

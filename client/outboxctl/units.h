@@ -32,7 +32,7 @@ std::string lower(std::string text);
 std::string upper(std::string text);
 
 // Text that a terminal shows and does not obey: control characters and bytes that are no UTF-8
-// become \n, \t, \xNN.
+// become \n, \t, \xNN; marks of direction and what has no width \uNNNN.
 std::string printable(std::string_view text);
 
 // Whether all of it is well-formed UTF-8.

@@ -2,6 +2,7 @@
 
 #include "errors.h"
 #include "interrupts.h"
+#include "standard_output.h"
 #include "terminal.h"
 #include "units.h"
 
@@ -111,15 +112,17 @@ private:
         {
             context_.output.line(fmt::format(
                 "{}  {}  backlog {}  in flight {}  published {}  failed {}{}", short_time(view),
-                view.state, view.backlog, view.in_flight_events, view.published_total, view.failed,
+                printable(view.state), view.backlog, view.in_flight_events, view.published_total,
+                view.failed,
                 view.last_error && view.failures > 0 ? "  " + printable(*view.last_error) : ""));
-            (void) std::fflush(stdout); // looked at when the program ends
+            flush_output();
             return;
         }
-        lines_ = {context_.output.styled(fmt::format("{} on {}  {}", database_.name(),
-                                                     database_.place(), short_time(view)),
-                                         Style::kBold),
-                  ""};
+        lines_ = {
+            context_.output.styled(printable(fmt::format("{} on {}  {}", database_.name(),
+                                                         database_.place(), short_time(view))),
+                                   Style::kBold),
+            ""};
         for (std::string &line : describe(view, rate).lines(context_.output))
             lines_.push_back(std::move(line));
         draw("");
@@ -201,7 +204,7 @@ private:
 int
 watch_status(const Context &context, Database &database, double interval)
 {
-    const Interrupts interrupts;
+    const Interrupts interrupts(Interrupts::Output::kWatched);
     try
     {
         Watch(context, database, interval).go_on();

@@ -1,5 +1,7 @@
 #include "ctl.h"
 
+#include <cstdlib>
+
 #include <sys/wait.h>
 
 #include "support/tree.h"
@@ -27,7 +29,8 @@ parsed(const std::string &text)
 std::string
 outboxctl()
 {
-    return in_build("outboxctl/outboxctl");
+    const char *other = std::getenv("OUTBOXCTL");
+    return other == nullptr ? in_build("outboxctl/outboxctl") : other;
 }
 
 Json

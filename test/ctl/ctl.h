@@ -16,7 +16,7 @@ using Json = nlohmann::json;
 using Words = std::vector<std::string>;
 using Environment = std::map<std::string, std::string>;
 
-// The path of the program under test.
+// The path of the program under test: $OUTBOXCTL, or the one that was built.
 std::string outboxctl();
 
 struct Ran

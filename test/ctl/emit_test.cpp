@@ -113,6 +113,13 @@ TEST_F(Emit, WhatTheServerRefusesIsToldWithItsHintAndChangesNothing)
         {{"emit", "a", "1", "x", "{}", "--id", "7"}, 1, "uuid"},
         {{"emit", "a", "1", "x"}, 2, "there is no payload"},
         {{"emit", "a", "1", "x", "--file", "/nowhere"}, 1, "No such file"},
+        {{"emit", "a", "1", "x", "{}", "-H", "a=\xff"}, 2, "\\xff\" is not UTF-8"},
+        {{"emit", "a", "1", "x", "{}", "-H", "\xc3=1"}, 2, "is not UTF-8"},
+        {{"emit", "a", "\xed\xa0\x80", "x", "{}"}, 2, "is not UTF-8"},
+        {{"emit", "a", "1", "x", "{}", "-k", "\xff"}, 2, "is not UTF-8"},
+        {{"emit", "a", "1", "x", "\"\xff\""}, 1, "is not UTF-8, so it is not JSON"},
+        {{"emit", "a", "1", "x", "{}", "--schema-version", "99999999999999999999"}, 2, "schema"},
+        {{"emit", "a", std::string(100000, 'x'), "x", "{}"}, 1, "aggregate_id"},
     };
     for (const Case &item : cases)
     {

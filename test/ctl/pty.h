@@ -33,6 +33,8 @@ public:
     // The exit code (128 + number for a signal) when it ends in time.
     std::optional<int> ends(Milliseconds limit);
 
+    pid_t pid() const { return pid_; }
+
     // How the terminal is set; works after the program ended too.
     termios settings() const;
 

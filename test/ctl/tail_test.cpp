@@ -37,7 +37,7 @@ TEST_F(Tail, JsonHasTheDocumentedMembers)
     const std::vector<Json> records = lines(ran.out);
     ASSERT_EQ(records.size(), 2U);
     const Json &first = records[0];
-    EXPECT_EQ(first.size(), 11U);
+    EXPECT_EQ(first.size(), 12U);
     EXPECT_EQ(first["topic"], database_.topic());
     EXPECT_EQ(first["offset"], 0);
     EXPECT_TRUE(first["partition"].is_number());
@@ -49,6 +49,7 @@ TEST_F(Tail, JsonHasTheDocumentedMembers)
     EXPECT_EQ(first["headers"]["tenant"], "7");
     EXPECT_EQ(first["payload"], "{\"a\": 1}");
     EXPECT_TRUE(first["payload_base64"].is_null());
+    EXPECT_TRUE(first["key_base64"].is_null());
     EXPECT_TRUE(records[1]["payload"].is_null());
     EXPECT_EQ(records[1]["payload_base64"], "AP8=");
 }

@@ -1,0 +1,28 @@
+// Connection strings, and the passwords in them.
+#pragma once
+
+#include "bgworker/kafka/secrets.h"
+
+#include <string>
+#include <vector>
+
+namespace outbox::ctl
+{
+
+// What libpq takes after -d: a database's name, a connection string or a URI. Throws Error when it
+// would be misunderstood; libpq's own messages would quote it, and there may be a password in it.
+void check_conninfo(const std::string &conninfo);
+
+// The passwords in a connection string, which check_conninfo() has let pass, and in the
+// environment.
+std::vector<std::string> passwords_of(const std::string &conninfo);
+
+// Whether this may be a connection string with a password, wherever it stands on a command line.
+bool may_hold_password(const std::string &argument);
+
+// Overwrites the passwords among the arguments, so that a list of processes does not show them: of
+// the connection string, and of librdkafka properties.
+void hide_passwords(int argc, char **argv, const std::string &conninfo,
+                    const std::vector<std::string> &properties);
+
+} // namespace outbox::ctl

@@ -1,0 +1,30 @@
+// What goes to standard output, and what becomes of us when it cannot go there.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace outbox::ctl
+{
+
+// Call it first. Standard files that are closed are filled, so that no connection takes their
+// numbers and is written to; a reader who went away shows as an error, not as a signal. Returns
+// false when standard output was closed.
+bool prepare_standard_files();
+
+// Whether its reader is gone: a closed pipe or socket. Of files and terminals it says no.
+bool output_is_gone();
+
+// Both throw OutputGone when the reader is gone, and Error when there is no room, say; after that
+// nothing more is written. While signals are waited for, a reader who does not read cannot keep us
+// from taking them.
+void write_output(std::string_view text);
+void flush_output();
+
+// For ends that are told already: what is left is written if it can be.
+void flush_output_if_possible() noexcept;
+
+// What has happened for good, as a sentence; it is told when its result cannot be printed.
+void note_effect(const std::string &effect);
+
+} // namespace outbox::ctl

@@ -1,0 +1,146 @@
+// Several hosts, and connection strings with passwords.
+#include "ctl.h"
+#include "pty.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace outbox::test
+{
+
+namespace
+{
+
+// A port that takes connections and never answers.
+class SilentServer
+{
+public:
+    SilentServer() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0))
+    {
+        sockaddr_in address = {};
+        address.sin_family = AF_INET;
+        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        socklen_t size = sizeof address;
+        auto *any = reinterpret_cast<sockaddr *>(&address);
+        if (bind(socket_, any, size) != 0 || listen(socket_, 64) != 0 ||
+            getsockname(socket_, any, &size) != 0)
+            throw std::runtime_error("no silent server");
+        port_ = ntohs(address.sin_port);
+    }
+    ~SilentServer() { (void) close(socket_); }
+    SilentServer(const SilentServer &) = delete;
+    SilentServer &operator=(const SilentServer &) = delete;
+    int port() const { return port_; }
+
+private:
+    int socket_;
+    int port_ = 0;
+};
+
+class Hosts : public testing::Test
+{
+protected:
+    Environment environment() const
+    {
+        Environment all = connection(server_, database_.name());
+        all["PGHOST"] = "127.0.0.1,127.0.0.1";
+        all["PGPORT"] = std::to_string(silent_.port()) + "," + std::to_string(server_.port());
+        all["PGCONNECT_TIMEOUT"] = "2";
+        return all;
+    }
+
+    SilentServer silent_;
+    OwnCluster server_;
+    TestDatabase database_{server_};
+};
+
+TEST_F(Hosts, OneThatNeverAnswersCostsItsTimeAndThenTheNextIsTried)
+{
+    EXPECT_EQ(ctl(environment(), {"status"}).status, 0);
+    Pty terminal({outboxctl(), "status", "--watch", "--interval", "100ms"}, environment());
+    ASSERT_TRUE(terminal.shows("q or Ctrl-C ends")) << terminal.output();
+    server_.stop();
+    ASSERT_TRUE(terminal.shows("no connection, trying again")) << terminal.output();
+    server_.start();
+    terminal.mark();
+    EXPECT_TRUE(terminal.shows("q or Ctrl-C ends", std::chrono::seconds(30))) << "connected again";
+    server_.stop();
+    ASSERT_TRUE(terminal.shows("no connection, trying again")) << terminal.output();
+    // Most likely while it waits for the silent one.
+    const auto pressed = Clock::now();
+    terminal.type("\3");
+    EXPECT_EQ(terminal.ends(std::chrono::seconds(5)), 0);
+    EXPECT_LT(since(pressed), std::chrono::milliseconds(1500));
+    server_.start();
+}
+
+TEST(Passwords, AreInNoMessageWhateverIsWrongWithTheConnectionString)
+{
+    const Environment nowhere = {
+        {"PGHOST", "127.0.0.1"}, {"PGPORT", "1"}, {"PGPASSFILE", "/dev/null"}};
+    const std::vector<std::string> all = {
+        "host=127.0.0.1 password=my secretpart",
+        "host=127.0.0.1 password=my secretpart port=1",
+        "host=127.0.0.1 password=a secretpart=b",
+        "host=127.0.0.1 password='my secretpart",
+        "host=127.0.0.1 pasword=secretpart",
+        "password = secretpart=x secretpart",
+        "postgresql://me:secretpart@127.0.0.1:port/db",
+        "postgresql://me:my secretpart@127.0.0.1:1/db",
+        "postgresql://me:a@secretpart@127.0.0.1:1/db",
+        "postgresql://me:a/secretpart@127.0.0.1:1/db",
+        "postgresql://me:secretpart/a@127.0.0.1:1/db",
+        "postgresql://me:a?secretpart@127.0.0.1:1/db",
+        "postgresql://me:secretpart?x@127.0.0.1:1/db",
+        "postgresql://me:a%zzsecretpart@127.0.0.1:1/db",
+        "postgresql://me:a%00secretpart@127.0.0.1:1/db",
+        "postgresql://me:secretpart@[127.0.0.1:1/db",
+        "postgresql://me:secretpart@127.0.0.1:1/db?sslmode=nonsense",
+        "postgresql://me:secretpart@127.0.0.1:1/db?nonsense=1",
+        "postgresql://me@127.0.0.1:1/db?password=secretpart&x",
+        "postgresq://me:secretpart@127.0.0.1:1/db",
+        "postgres:/me:secretpart@127.0.0.1:1/db",
+        "http://me:secretpart@127.0.0.1",
+        "postgresql://me:secretpart@127.0.0.1:1/db"};
+    for (const std::string &conninfo : all)
+        for (const Words &words : std::vector<Words>{{"-d", conninfo, "status"},
+                                                     {"-d", conninfo, "doctor", "--json"},
+                                                     {"status", conninfo},
+                                                     {"status", "--dbname=" + conninfo, conninfo}})
+        {
+            const Ran ran = ctl(nowhere, words);
+            EXPECT_NE(ran.status, 0) << conninfo;
+            EXPECT_EQ((ran.out + ran.err).find("secretpart"), std::string::npos)
+                << words[0] << ": " << ran.out << ran.err;
+            EXPECT_NE(ran.err, "");
+        }
+}
+
+TEST(Passwords, OfAConnectionStringAreNotInTheListOfProcesses)
+{
+    const TestDatabase database(cluster());
+    Environment environment = connection(cluster(), database.name());
+    const std::vector<std::string> both = {
+        "password=secretpart dbname=" + database.name(),
+        "postgresql://postgres:secretpart@127.0.0.1:" + std::to_string(cluster().port()) + "/" +
+            database.name()};
+    for (const std::string &conninfo : both)
+    {
+        Pty terminal({outboxctl(), "--dbname=" + conninfo, "tail", "-t", "none", "-X",
+                      "sasl.password=secretpart"},
+                     environment);
+        ASSERT_TRUE(terminal.shows("waiting for a topic")) << terminal.output();
+        const std::string shown = read_file("/proc/" + std::to_string(terminal.pid()) + "/cmdline");
+        EXPECT_NE(shown.find("--dbname="), std::string::npos) << shown;
+        EXPECT_NE(shown.find("sasl.password="), std::string::npos) << shown;
+        EXPECT_EQ(shown.find("secretpart"), std::string::npos) << shown;
+        terminal.type("\3");
+        EXPECT_EQ(terminal.ends(std::chrono::seconds(5)), 0);
+    }
+}
+
+} // namespace
+
+} // namespace outbox::test

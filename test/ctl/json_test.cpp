@@ -1,0 +1,90 @@
+// JSON as outboxctl prints it, and texts of others on a terminal.
+#include "client/outboxctl/characters.h"
+#include "client/outboxctl/json.h"
+#include "client/outboxctl/units.h"
+
+#include <gtest/gtest.h>
+
+namespace outbox::ctl
+{
+
+namespace
+{
+
+TEST(CtlJson, WhatPostgresWroteStaysAsItIs)
+{
+    Json json = {{"a", written(R"({"n": 25.00, "e": [1e400, 12345678901234567890123456789]})")}};
+    EXPECT_EQ(to_line(json), R"({"a":{"n":25.00,"e":[1e400,12345678901234567890123456789]}})");
+    EXPECT_EQ(to_lines(json), "{\n  \"a\": {\n    \"n\": 25.00,\n    \"e\": [\n      1e400,\n"
+                              "      12345678901234567890123456789\n    ]\n  }\n}");
+    EXPECT_EQ(indented(R"({"a": [], "b": {}, "c": "{[,:]} \" \\"})"),
+              "{\n  \"a\": [],\n  \"b\": {},\n  \"c\": \"{[,:]} \\\" \\\\\"\n}");
+    EXPECT_EQ(indented("1.50"), "1.50");
+}
+
+TEST(CtlJson, NumbersKeepTheirDigitsAndTheRestIsText)
+{
+    for (const char *text :
+         {"0", "-0", "25.00", "1e-7", "1.5E+300", "-123456789012345678901234.50"})
+        EXPECT_EQ(to_line(number(text)), text);
+    for (const char *text :
+         {"NaN", "Infinity", "-Infinity", "", "01", "1.", ".5", "1e", "+1", "1 "})
+        EXPECT_EQ(to_line(number(text)), "\"" + std::string(text) + "\"");
+}
+
+TEST(CtlJson, WhatIsHiddenIsEscapedAndBrokenBytesAreReplaced)
+{
+    EXPECT_EQ(to_line(Json("a\n\t\x1f\x7f\xc2\x85\xe2\x80\xae\xf3\xa0\x81\x81\"\\")),
+              R"("a\n\t\u001f\u007f\u0085\u202e\udb40\udc41\"\\")");
+    EXPECT_EQ(to_line(written("{\"\x7f\":\"\xe2\x80\x8b\"}")), R"({"\u007f":"\u200b"})");
+    EXPECT_EQ(to_line(Json("\xff")), "\"\xef\xbf\xbd\"");
+    EXPECT_EQ(indented("\"\xff\""), "\"\\xff\"");
+    EXPECT_EQ(to_line(Json("ä€😀")), "\"ä€😀\"");
+    EXPECT_EQ(printable("\xe2\x80\xae\xe2\x80\x8b\xf3\xa0\x81\x81"), "\\u202e\\u200b\\U000e0041");
+}
+
+// A parser that knows nothing of it reads back each character there is.
+TEST(CtlJson, EveryCharacterComesBack)
+{
+    std::string all;
+    for (std::uint32_t code = 0; code <= 0x10ffff; code += code < 0x3000 ? 1 : 61)
+    {
+        if (code >= 0xd800 && code < 0xe000)
+            continue;
+        if (code < 0x80)
+            all += static_cast<char>(code);
+        else if (code < 0x800)
+            all.append(1, static_cast<char>(0xc0 | code >> 6))
+                .append(1, static_cast<char>(0x80 | (code & 0x3f)));
+        else if (code < 0x10000)
+            all.append(1, static_cast<char>(0xe0 | code >> 12))
+                .append(1, static_cast<char>(0x80 | (code >> 6 & 0x3f)))
+                .append(1, static_cast<char>(0x80 | (code & 0x3f)));
+        else
+            all.append(1, static_cast<char>(0xf0 | code >> 18))
+                .append(1, static_cast<char>(0x80 | (code >> 12 & 0x3f)))
+                .append(1, static_cast<char>(0x80 | (code >> 6 & 0x3f)))
+                .append(1, static_cast<char>(0x80 | (code & 0x3f)));
+    }
+    ASSERT_TRUE(is_utf8(all));
+    const std::string line = to_line(Json(all));
+    EXPECT_EQ(nlohmann::json::parse(line).get<std::string>(), all);
+    for (const std::string &shown : {line, printable(all)})
+        for (std::string_view rest = shown; !rest.empty();)
+        {
+            const Character character = first_character(rest);
+            ASSERT_TRUE(character.valid && !is_hidden(character.code)) << character.code;
+            rest.remove_prefix(character.bytes.size());
+        }
+}
+
+TEST(CtlJson, DeepNestingIsNotIndentedWithoutEnd)
+{
+    const std::string deep = std::string(5000, '[') + std::string(5000, ']');
+    EXPECT_EQ(to_line(written(deep)), deep);
+    EXPECT_LT(indented(deep).size(), 1000000U);
+}
+
+} // namespace
+
+} // namespace outbox::ctl
