@@ -40,6 +40,33 @@ Db::Db(const PgCluster &cluster, const std::string &database, const std::string 
         connection_.get(), [](void *, const char *) {}, nullptr);
 }
 
+std::vector<std::string>
+Db::pipeline(const std::vector<std::string> &statements)
+{
+    std::vector<std::string> states;
+#ifdef LIBPQ_HAS_PIPELINING
+    PGconn *connection = connection_.get();
+    bool sent = PQenterPipelineMode(connection) == 1;
+    for (const std::string &statement : statements)
+        sent = sent && PQsendQueryParams(connection, statement.c_str(), 0, nullptr, nullptr,
+                                         nullptr, nullptr, 0) == 1;
+    sent = sent && PQpipelineSync(connection) == 1;
+    for (bool synced = false; sent && !synced && PQstatus(connection) == CONNECTION_OK;)
+    {
+        const Result result(PQgetResult(connection));
+        if (!result) // the end of one statement's results
+            continue;
+        synced = result.status() == PGRES_PIPELINE_SYNC;
+        if (result.status() == PGRES_FATAL_ERROR)
+            states.push_back(result.sqlstate());
+    }
+    sent = sent && PQexitPipelineMode(connection) == 1;
+    if (!sent || PQstatus(connection) != CONNECTION_OK)
+        throw SqlError(PQerrorMessage(connection), "", "");
+#endif
+    return states;
+}
+
 Result
 Db::checked(PGresult *raw, const std::string &sql)
 {

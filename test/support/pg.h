@@ -69,6 +69,14 @@ public:
     Param field(int row, int column = 0) const;
     std::string text(int row, int column = 0) const { return field(row, column).value(); }
 
+    explicit operator bool() const { return result_ != nullptr; }
+    ExecStatusType status() const { return PQresultStatus(result_.get()); }
+    std::string sqlstate() const
+    {
+        const char *state = PQresultErrorField(result_.get(), PG_DIAG_SQLSTATE);
+        return state != nullptr ? state : "";
+    }
+
 private:
     std::unique_ptr<PGresult, decltype(&PQclear)> result_;
 };
@@ -107,6 +115,10 @@ public:
 
     // Sends `lines` by COPY … FROM STDIN; `sql` is the COPY command.
     void copy_in(const std::string &sql, const std::string &lines);
+
+    // Sends them all in one pipeline, so in one implicit transaction. Returns the SQLSTATE of each
+    // that failed; those behind the first one are not run. Throws when the connection breaks.
+    std::vector<std::string> pipeline(const std::vector<std::string> &statements);
 
     int backend_pid() const { return PQbackendPID(connection_.get()); }
 
