@@ -13,9 +13,11 @@ namespace
 {
 
 void *
-destroy(void *client) noexcept
+destroy(void *argument) noexcept
 {
-    rd_kafka_destroy(static_cast<rd_kafka_t *>(client));
+    const std::unique_ptr<TopicHandles> topics(static_cast<TopicHandles *>(argument));
+    topics->clear();
+    rd_kafka_destroy(topics->client());
     return nullptr;
 }
 
@@ -38,13 +40,14 @@ deadline_after(int timeout_ms) noexcept
 } // namespace
 
 bool
-destroy_within(rd_kafka_t *client, int timeout_ms) noexcept
+destroy_within(std::unique_ptr<TopicHandles> topics, int timeout_ms) noexcept
 {
     const SignalsBlocked blocked;
     pthread_t thread;
-    if (pthread_create(&thread, nullptr, destroy, client) != 0)
+    TopicHandles *ending = topics.release();
+    if (pthread_create(&thread, nullptr, destroy, ending) != 0)
     {
-        destroy(client);
+        destroy(ending);
         return true;
     }
     const timespec deadline = deadline_after(timeout_ms);

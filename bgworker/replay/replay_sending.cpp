@@ -295,6 +295,8 @@ Replay::hand_over(EventTables *tables, TimestampTz now)
         bucket_.take(1);
         return HandOver::next;
     case kafka::ProduceResult::queue_full:
+    case kafka::ProduceResult::not_yet:
+    case kafka::ProduceResult::stopped:
         return HandOver::full;
     case kafka::ProduceResult::failed:
         break;
