@@ -38,7 +38,7 @@ select s.id::text, s.status, s.aggregate_type, s.aggregate_id, s.event_type, s.p
   s.schema_version, s.created_at, s.published_at, s.attempts, s.next_attempt_at, s.last_error,
   d.topic, d.failed_at, d.waiting_behind, s.headers, s.payload,
   translate(encode(s.payload_bytes, 'base64'), E'\n', '') as payload_base64,
-  s.payload_bytes, s.seq
+  s.payload is null and s.payload_bytes is null as tombstone, s.payload_bytes, s.seq
 from outbox.event_status s left join outbox.dead_letters d on d.event_id = $1::uuid and d.seq = s.seq
 where s.id = $1::uuid order by s.seq)";
 

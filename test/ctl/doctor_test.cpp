@@ -94,6 +94,33 @@ TEST_F(Doctor, ARoleWithFewRightsLearnsWhatItMay)
     EXPECT_EQ(ctl({"doctor", "--role", "nobody_at_all"}).status, 4);
 }
 
+// The database says what belongs to a right, so nothing that it grants is forgotten here.
+TEST_F(Doctor, ARoleThatLacksOneThingOfAGroupLearnsWhich)
+{
+    const std::string role = new_role();
+    db_.exec("select outbox.grant_monitor('" + role + "'), outbox.grant_operator('" + role + "')");
+    const auto lacks = [&](const std::string &granted)
+    {
+        db_.exec("revoke " + granted + " from " + role);
+        const Json report = doctor({"--role", role});
+        const Json found = finding(report, "it lacks ");
+        EXPECT_EQ(found["level"], "warning") << granted;
+        EXPECT_NE(report.dump().find(granted), std::string::npos) << report;
+        EXPECT_EQ(finding(ctl_as(role, {"doctor", "--json"}).json(), "it lacks ")["text"],
+                  found["text"])
+            << "asked by itself";
+        db_.exec("grant " + granted + " to " + role);
+    };
+    lacks("select on table outbox.stats");
+    lacks("select, insert, update, delete on table outbox.routes");
+    lacks("execute on function outbox.topic_stats()");
+    EXPECT_TRUE(finding(doctor({"--role", role}), "it lacks ").is_null());
+    const Json nobody = ctl_as(new_role(), {"doctor", "--json"}).json();
+    EXPECT_NE(finding(nobody, "may not watch")["mend"].dump().find("outbox.grant_monitor"),
+              std::string::npos)
+        << nobody;
+}
+
 TEST_F(Doctor, SettingsOfTheDatabaseThatWeakenAPromiseAreNamed)
 {
     db_.exec("alter database " + database_.name() + " set synchronous_commit = off");

@@ -1,5 +1,6 @@
 // What becomes of outboxctl when its output cannot go where it should.
 #include "piped.h"
+#include "support/seed.h"
 
 #include <random>
 
@@ -40,7 +41,7 @@ const std::vector<Words> kEndless = {{"status", "--watch", "--interval", "20ms",
 
 TEST_F(OutputGone, AReaderWhoWentAwayEndsEveryCommandQuietly)
 {
-    std::mt19937 random(std::random_device{}());
+    std::mt19937 random(choose_seed());
     for (const Words &words : kReaders)
     {
         const Read nothing = read_and_leave(environment(), words, 0);
@@ -80,7 +81,7 @@ TEST_F(OutputGone, ALargeOutputThatIsCutAtAnyByteIsItsBeginning)
     const Words words = {"failed", "show", id, "--json"};
     const std::string all = ctl(words).out;
     ASSERT_GT(all.size(), 500000U);
-    std::mt19937 random(std::random_device{}());
+    std::mt19937 random(choose_seed());
     for (int i = 0; i < 8; i++)
     {
         const std::size_t bytes = 1 + random() % 400000;
