@@ -206,6 +206,22 @@ event_of_row(const NewRow &row)
     return event;
 }
 
+// Kafka's headers have it in the form of RFC 3339, which has four digits for the year.
+void
+check_created_at(TimestampTz created_at)
+{
+    constexpr int64 kYear1 = -730119 * USECS_PER_DAY; // from 2000-01-01 on
+    constexpr int64 kYear10000 = 2921940 * USECS_PER_DAY;
+    const char *problem = nullptr;
+    if (TIMESTAMP_NOT_FINITE(created_at))
+        problem = "must be finite";
+    else if (created_at < kYear1 || created_at >= kYear10000)
+        problem = "must be in the years 1 to 9999";
+    if (problem != nullptr)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("created_at %s", problem),
+                        errhint("Leave it out to have the time of the insert.")));
+}
+
 HeapTuple
 complete_row(const NewRow &row)
 {
@@ -237,10 +253,8 @@ complete_row(const NewRow &row)
     const Datum created_at = column(row, kCreatedAt, &is_null);
     if (is_null)
         changes.set(row, kCreatedAt, TimestampTzGetDatum(now));
-    else if (TIMESTAMP_NOT_FINITE(DatumGetTimestampTz(created_at)))
-        ereport(ERROR,
-                (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("created_at must be finite"),
-                 errhint("Leave it out to have the time of the insert.")));
+    else
+        check_created_at(DatumGetTimestampTz(created_at));
     return changed(row, changes);
 }
 

@@ -81,6 +81,8 @@ select pg_temp.try($$ insert into outbox.events (aggregate_type, aggregate_id, e
 select pg_temp.try($$ insert into outbox.events (aggregate_type, event_type) values ('order', 'made') $$);
 select pg_temp.try($$ insert into outbox.events (slot, aggregate_type, aggregate_id, event_type) values (99, 'order', '1', 'made') $$);
 select pg_temp.try($$ insert into outbox.events (aggregate_type, aggregate_id, event_type, created_at) values ('order', '1', 'made', 'infinity') $$);
+select pg_temp.try(format($$ insert into outbox.events (aggregate_type, aggregate_id, event_type, created_at) values ('times', '1', 'made', %L) $$, t))
+from unnest(array['-infinity', '4713-01-01 00:00:00+00 BC', '0001-12-31 23:59:59.999999+00 BC', '0001-01-01 00:00:00+00', '9999-12-31 23:59:59.999999+00', '10000-01-01 00:00:00+00', '294276-12-31 23:59:59+00']) t;
 select pg_temp.try($$ select outbox.before_event_insert() $$);
 
 \pset format aligned
