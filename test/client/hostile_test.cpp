@@ -105,11 +105,18 @@ struct Hostile
         }
         const size_t steps = 1 + random() % 3;
         const size_t effect_at = random() % (steps + 1);
+        bool made = false;
         for (size_t i = 0; i <= steps; ++i)
         {
             // Without a transaction it would be an effect elsewhere, too.
             if (i == effect_at && PQtransactionStatus(transaction) == PQTRANS_INTRANS)
-                run_loosely(transaction, "insert into effects values ('" + record.event_id + "')");
+            {
+                PGresult *result =
+                    PQexec(transaction,
+                           ("insert into effects values ('" + record.event_id + "')").c_str());
+                made = PQresultStatus(result) == PGRES_COMMAND_OK;
+                PQclear(result);
+            }
             if (i == steps)
                 break;
             // A commit of a transaction that the handler began itself would be an effect elsewhere.
@@ -122,6 +129,8 @@ struct Hostile
                 run_loosely(transaction, sql);
         }
         one_of(kEnds, random)();
+        if (!made) // to return would be a lie
+            throw std::runtime_error("the effect could not be made");
     }
 
     unsigned seed;
