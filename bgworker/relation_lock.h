@@ -13,6 +13,9 @@ enum class OpenResult
     missing // the extension is not (or no longer) in this database
 };
 
+// The last table that somebody had locked, for relay_status.
+inline char table_in_the_way[NAMEDATALEN];
+
 // Locks a relation that is still there, to the end of the transaction. The relay waits for no lock:
 // behind DROP EXTENSION or TRUNCATE it would hold up neither, but could deadlock with both.
 inline OpenResult
@@ -21,7 +24,11 @@ lock_relation(Oid relation, LOCKMODE mode)
     if (!OidIsValid(relation))
         return OpenResult::missing;
     if (!ConditionalLockRelationOid(relation, mode))
+    {
+        const char *name = get_rel_name(relation);
+        strlcpy(table_in_the_way, name != nullptr ? name : "?", sizeof(table_in_the_way));
         return OpenResult::locked;
+    }
     return SearchSysCacheExists1(RELOID, ObjectIdGetDatum(relation)) ? OpenResult::opened
                                                                      : OpenResult::missing;
 }

@@ -110,7 +110,12 @@ Publisher::begin()
         event_context_ =
             AllocSetContextCreate(TopMemoryContext, "outbox event", ALLOCSET_DEFAULT_SIZES);
     begin_transaction();
-    const OpenResult opened = open_events(&tables_);
+    OpenResult opened = open_events(&tables_);
+    // What the statements of this transaction lock, before any of them waits for it.
+    if (opened == OpenResult::opened)
+        opened = lock_relation(find_own_relation("deliveries"), RowExclusiveLock);
+    if (opened == OpenResult::opened)
+        opened = lock_relation(find_own_relation("pauses"), AccessShareLock);
     if (opened != OpenResult::opened)
         end();
     return opened;

@@ -32,6 +32,13 @@ enum class StepResult
     gone     // the extension is not there any more
 };
 
+enum class SaveResult
+{
+    done, // or there is nothing to save yet
+    gone, // the table's row is not there
+    locked
+};
+
 // Lives on the heap as long as the process. Methods that call PostgreSQL may be left by longjmp, so
 // they keep no object with a destructor on their frames; those of EventSink call no PostgreSQL.
 class Publisher final : public kafka::EventSink
@@ -84,9 +91,18 @@ public:
     // When the next event is to be tried again, in ms; -1: none is, or something else comes first.
     long redeliver_within_ms(TimestampTz now) const noexcept;
 
-    // Writes the position, in a transaction of its own, when it is due. Returns false when the
-    // table's row is gone. Sets *wait_ms to when it will be due, -1: not before something happens.
-    bool save_if_due(TimestampTz now, bool at_once, long *wait_ms);
+    // Writes the position, in a transaction of its own, when it is due. Sets *wait_ms to when it
+    // will be due, -1: not before something happens. An ERROR leaves the publisher as it is.
+    SaveResult save_if_due(bool at_once, long *wait_ms);
+    // Whether Kafka has acknowledged more than the position in the table says.
+    bool has_unsaved() const noexcept
+    {
+        return progress_.acknowledged_prefix() != saved_prefix_ ||
+               landed_ + redelivery_.published() != saved_redelivered_;
+    }
+    // Notes that the saved position is reached, in a transaction of its own, at most once a second.
+    // It serves published_at and retention; the position must not wait for it.
+    void tick_if_due();
 
     // How often a batch of several events was too large for its topic; the next producer should
     // make smaller ones.
@@ -294,9 +310,10 @@ private:
     std::int64_t published_before_ = 0; // by earlier relays
     std::uint64_t saved_prefix_ = 0;
     std::uint64_t saved_redelivered_ = 0;
-    bool saved_open_ = false; // with a window under way
-    TimestampTz saved_at_ = 0;
-    TimestampTz tick_at_ = 0;
+    bool saved_open_ = false;   // with a window under way
+    std::int64_t saved_at_ = 0; // these by the steady clock
+    std::int64_t tick_at_ = 0;
+    bool tick_due_ = false;
 
     struct LogLine
     {

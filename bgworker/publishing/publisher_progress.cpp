@@ -5,8 +5,10 @@
 #include "publisher.h"
 
 #include "bgworker/guard.h"
+#include "bgworker/relation_lock.h"
 #include "bgworker/short_transaction.h"
 
+#include "extension/core/steady.h"
 #include "extension/shared_state.h"
 
 namespace outbox
@@ -62,13 +64,12 @@ Publisher::caught_up() const noexcept
     return !window_open_ && progress_.behind_prefix() == 0;
 }
 
-bool
-Publisher::save_if_due(TimestampTz now, bool at_once, long *wait_ms)
+SaveResult
+Publisher::save_if_due(bool at_once, long *wait_ms)
 {
     // Under load as rarely as repeats after a crash allow; after a burst soon, somebody may wait.
     constexpr long kSaveMs = 200;
     constexpr long kSaveIdleMs = 20;
-    constexpr long kTickMs = 1000;
     *wait_ms = -1;
     static Position position;
     call_cpp([&] { position = progress_.position(); });
@@ -79,33 +80,49 @@ Publisher::save_if_due(TimestampTz now, bool at_once, long *wait_ms)
                        landed_ + redelivery_.published() != saved_redelivered_ ||
                        (saved_open_ && caught_up());
     if (!moved)
-        return true;
+        return SaveResult::done;
     const long interval = caught_up() ? kSaveIdleMs : kSaveMs;
-    const long age = TimestampDifferenceMilliseconds(saved_at_, now);
+    const std::int64_t now = steady_now();
+    const long age = saved_at_ == 0 ? interval : static_cast<long>((now - saved_at_) / 1000);
     if (age < interval && !at_once)
     {
         *wait_ms = interval - age;
-        return true;
+        return SaveResult::done;
     }
 
     begin_transaction();
-    const bool saved = save_position(position, published_before_ + published());
-    const bool tick = saved && TimestampDifferenceMilliseconds(tick_at_, now) >= kTickMs;
-    if (tick)
-        save_tick(position.from);
+    const OpenResult locked = lock_relation(find_own_relation("relay_position"), RowExclusiveLock);
+    const bool saved =
+        locked == OpenResult::opened && save_position(position, published_before_ + published());
     end_transaction();
     if (!saved)
-        return false;
+        return locked == OpenResult::locked ? SaveResult::locked : SaveResult::gone;
     saved_prefix_ = prefix;
     saved_open_ = !(position.from == position.to);
     saved_redelivered_ = landed_ + redelivery_.published();
     saved_at_ = now;
-    if (tick)
-        tick_at_ = now;
+    tick_due_ = true;
     DatabaseSlot *slot = find_slot(MyDatabaseId);
     if (slot != nullptr)
         announce_position(slot);
-    return true;
+    return SaveResult::done;
+}
+
+void
+Publisher::tick_if_due()
+{
+    constexpr std::int64_t kTickUs = 1000000;
+    const std::int64_t now = steady_now();
+    if (!tick_due_ || (tick_at_ != 0 && now - tick_at_ < kTickUs))
+        return;
+    tick_due_ = false;
+    tick_at_ = now;
+    static Position position;
+    call_cpp([&] { position = progress_.position(); });
+    begin_transaction();
+    if (lock_if_free("ticks", RowExclusiveLock))
+        save_tick(position.from);
+    end_transaction();
 }
 
 bool

@@ -9,6 +9,7 @@
 
 #include "activity.h"
 #include "alerts.h"
+#include "guarded.h"
 #include "session.h"
 
 #include "bgworker/guard.h"
@@ -16,8 +17,10 @@
 #include "bgworker/maintenance/maintenance.h"
 #include "bgworker/maintenance/ring.h"
 #include "bgworker/publishing/restore.h"
+#include "bgworker/relation_lock.h"
 #include "bgworker/short_transaction.h"
 
+#include "extension/core/steady.h"
 #include "extension/installed_version.h"
 #include "extension/settings.h"
 
@@ -41,6 +44,7 @@ constexpr long kStandbyMs = 2;
 constexpr int kDrainMs = 500;
 constexpr int kReplayCloseMs = 300;
 constexpr int kMaintainMs = 1000;
+constexpr std::int64_t kMillisecond = 1000; // of the steady clock
 constexpr int kKeptHeap = 32 * 1024 * 1024;
 constexpr int kMoreSummariesMs = 100; // each takes a twentieth of that
 
@@ -73,7 +77,8 @@ show()
         report.state = RelayState::backing_off;
     else if (report.state == RelayState::running && relay.step == StepResult::standby)
         report.state = RelayState::waiting_standby;
-    else if (report.state == RelayState::running && relay.step == StepResult::locked)
+    else if (report.state == RelayState::running &&
+             (relay.step == StepResult::locked || relay.saved == SaveResult::locked))
         report.state = RelayState::waiting_lock;
     const char *problem = relay.config_error;
     if (problem[0] == '\0' && relay.publisher != nullptr)
@@ -154,6 +159,43 @@ replay_some(StepResult live, TimestampTz now)
     return relay.replay->step({relay.setup, may_send, publisher.last_published_at()}, now);
 }
 
+void
+note_lock()
+{
+    char problem[NAMEDATALEN + 64];
+    snprintf(problem, sizeof(problem), "waiting for a lock on outbox.%s", table_in_the_way);
+    note_problem(problem);
+}
+
+// Returns when the position is to be written, in ms; -1: not before something happens. What cannot
+// be written is remembered here, and nothing is published again as long as this process lives. So
+// publishing goes on when the position cannot be written, as with a full disk, which lasts; for a
+// lock, which somebody is about to let go, it waits.
+long
+save(bool at_once)
+{
+    static Guarded saving("writing outbox.relay_position");
+    static Guarded ticking("writing outbox.ticks");
+    static long wait_ms;
+    wait_ms = -1;
+    if (at_once)
+        saving.retry_now();
+    const bool ran =
+        saving.run([at_once] { relay.saved = relay.publisher->save_if_due(at_once, &wait_ms); });
+    if (saving.failing())
+        relay.saved = SaveResult::done;
+    if (ran && relay.saved == SaveResult::gone)
+        exit_as(RelayExit::restart);
+    if (ran && relay.saved == SaveResult::locked)
+    {
+        note_lock();
+        return kLockedMs;
+    }
+    if (ran)
+        (void) ticking.run([] { relay.publisher->tick_if_due(); });
+    return saving.failing() ? saving.due_within_ms() : wait_ms;
+}
+
 // One round: hear Kafka, hand over, save. Returns how long to wait for the next one at most.
 long
 run_round()
@@ -170,7 +212,11 @@ run_round()
     if (!publisher.has_producer() && relay.state == RelayState::running)
         reconnect_kafka();
 
-    const StepResult step = publisher.publish(relay.look);
+    // What is published behind a position that somebody has locked would come again after a crash.
+    const StepResult step =
+        relay.saved == SaveResult::locked ? StepResult::locked : publisher.publish(relay.look);
+    if (step == StepResult::locked && relay.saved != SaveResult::locked)
+        note_lock();
     relay.step = step;
     if (step != StepResult::busy)
         publisher.send_now();
@@ -197,12 +243,11 @@ run_round()
     // Before those who wait for the position hear of it.
     relay.stats->flush(publisher.idle());
     show_backlog();
-    long save_ms;
-    if (!publisher.save_if_due(now, false, &save_ms))
-        exit_as(RelayExit::restart);
+    const long save_ms = save(false);
     show();
     wait_ms = sooner(wait_ms, replay_some(step, GetCurrentTimestamp()));
-    const long turn_ms = TimestampDifferenceMilliseconds(now, relay.turn_ring_at);
+    const long turn_ms =
+        Max(0L, static_cast<long>((relay.turn_ring_at - steady_now()) / kMillisecond));
     return sooner(sooner(sooner(wait_ms, save_ms), turn_ms),
                   sooner(publisher.serve_within_ms(), kPollMs));
 }
@@ -225,20 +270,8 @@ settle_restored()
 }
 
 void
-maintain()
+look_at_extension()
 {
-    const TimestampTz now = GetCurrentTimestamp();
-    if (relay.summarize_at <= now)
-    {
-        // A backlog goes out first.
-        const bool hurry = summarize_new_blocks(ring_slot()) && relay.step != StepResult::busy;
-        relay.summarize_at =
-            TimestampTzPlusMilliseconds(now, hurry ? kMoreSummariesMs : kMaintainMs);
-    }
-    if (relay.turn_ring_at <= now)
-        relay.turn_ring_at = TimestampTzPlusMilliseconds(now, turn_ring(relay.slot, now));
-    if (relay.maintain_at > now)
-        return;
     char version[32];
     begin_transaction();
     const Installed installed = installed_version(version, sizeof(version));
@@ -247,8 +280,38 @@ maintain()
     end_transaction();
     // Starting again, the relay finds out what it can do here.
     relay.restart = relay.restart || installed == Installed::older || installed == Installed::newer;
-    remove_expired();
-    relay.maintain_at = TimestampTzPlusMilliseconds(now, kMaintainMs);
+}
+
+void
+maintain()
+{
+    static Guarded summarizing("summarizing blocks of outbox.events");
+    static Guarded turning("maintaining the ring of outbox.events");
+    static Guarded looking("looking for restored events");
+    static Guarded expiring("removing expired rows");
+    const std::int64_t now = steady_now();
+    if (relay.summarize_at <= now)
+    {
+        static bool hurry;
+        hurry = false;
+        // A backlog goes out first.
+        (void) summarizing.run(
+            [] { hurry = summarize_new_blocks(ring_slot()) && relay.step != StepResult::busy; });
+        relay.summarize_at = now + (hurry ? kMoreSummariesMs : kMaintainMs) * kMillisecond;
+    }
+    if (relay.turn_ring_at <= now)
+    {
+        static int pause_ms;
+        pause_ms = kMaintainMs;
+        (void) turning.run([] { pause_ms = turn_ring(relay.slot, GetCurrentTimestamp()); });
+        relay.turn_ring_at = now + pause_ms * kMillisecond;
+    }
+    if (relay.maintain_at > now)
+        return;
+    (void) looking.run(look_at_extension);
+    (void) expiring.run(remove_expired);
+    // Counting the rows of a large dump takes a while.
+    relay.maintain_at = steady_now() + Max(kMaintainMs * kMillisecond, (steady_now() - now) * 10);
 }
 
 void
@@ -289,10 +352,10 @@ drain()
             break;
         wait(Min(left, 100L));
     }
-    long unused;
     relay.stats->flush(true);
-    (void) relay.publisher->save_if_due(GetCurrentTimestamp(), true, &unused);
-    relay.replay->save_now(GetCurrentTimestamp());
+    (void) save(true);
+    static Guarded replaying("writing outbox.replay_requests");
+    (void) replaying.run([] { relay.replay->save_now(GetCurrentTimestamp()); });
     show_backlog();
 }
 
@@ -328,13 +391,42 @@ keep_heap()
     (void) mallopt(M_MXFAST, 0);
 }
 
+// Begins the transaction in which the tables are read, once nobody has locked one of them.
+void
+begin_loading()
+{
+    for (;;)
+    {
+        begin_transaction();
+        // Without the extension there is nothing to lock, which load() finds out.
+        if (!OidIsValid(find_own_relation("relay_position")) ||
+            (lock_if_free("relay_position", RowExclusiveLock) &&
+             lock_if_free("deliveries", RowExclusiveLock) && lock_if_free("ring", AccessShareLock)))
+            return;
+        end_transaction();
+        note_lock();
+        RelayReport report = {};
+        report.state = RelayState::waiting_lock;
+        show_problem(&report);
+        SpinLockAcquire(&relay.slot->mutex);
+        relay.slot->report = report;
+        SpinLockRelease(&relay.slot->mutex);
+        (void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, kLockedMs,
+                         named_wait_event("OutboxRelayLock"));
+        ResetLatch(MyLatch);
+        CHECK_FOR_INTERRUPTS();
+        if (ShutdownRequestPending)
+            exit_as(RelayExit::told_to);
+    }
+}
+
 // Ends the process when there is nothing to relay here.
 void
 load()
 {
     char problem[256];
     static StoredPosition stored;
-    begin_transaction();
+    begin_loading();
     char version[32];
     const Installed installed = installed_version(version, sizeof(version));
     if (installed == Installed::missing)
@@ -361,6 +453,28 @@ load()
     relay.stats->attach(MyDatabaseId);
 }
 
+// After an ERROR: leaves what it was, and ends when what Kafka has acknowledged is in the position,
+// so that the next relay publishes nothing again.
+[[noreturn]] void
+give_up()
+{
+    constexpr long kSaveAgainMs = 1000;
+    char problem[512];
+    end_failed_transaction("the relay has ended", true, problem, sizeof(problem));
+    leave_problem(problem);
+    if (relay.publisher != nullptr && relay.wait_set != nullptr)
+    {
+        drain();
+        while (relay.publisher->has_unsaved() && !ShutdownRequestPending)
+        {
+            wait(kSaveAgainMs);
+            (void) relay.publisher->serve();
+            (void) save(true);
+        }
+    }
+    proc_exit(1);
+}
+
 void
 attach(Datum slot_number)
 {
@@ -371,6 +485,7 @@ attach(Datum slot_number)
                         errmsg("the preloaded outbox library does not fit the relay's"),
                         errhint("Restart PostgreSQL after an update of the outbox package.")));
     relay.slot = &shared_state()->slots[DatumGetInt32(slot_number)];
+    remember_problem();
     relay.state = RelayState::starting;
     relay.look = true;
     before_shmem_exit(leave, 0);
@@ -399,10 +514,18 @@ outbox_relay_main(Datum slot_number)
                                               0);
     prepare_session();
     keep_heap();
-    load();
-    open_wait_set();
-    connect_kafka();
-    run();
+    PG_TRY();
+    {
+        load();
+        open_wait_set();
+        connect_kafka();
+        run();
+    }
+    PG_CATCH();
+    {
+        give_up();
+    }
+    PG_END_TRY();
     drain();
     exit_as(relay.restart ? RelayExit::restart : RelayExit::told_to);
 }

@@ -29,10 +29,11 @@ struct Relay
     char *applied_settings;  // the same, as the process took them in last
     bool look;               // something may have been committed
     bool restart;
-    StepResult step;         // how the last round ended
-    TimestampTz maintain_at; // not before
-    TimestampTz summarize_at;
-    TimestampTz turn_ring_at;
+    StepResult step;          // how the last round ended
+    SaveResult saved;         // the position
+    std::int64_t maintain_at; // not before, by the steady clock
+    std::int64_t summarize_at;
+    std::int64_t turn_ring_at;
 };
 
 extern Relay relay;
@@ -55,6 +56,10 @@ void reload_settings();
 // happened, and told once.
 void note_problem(const char *problem);
 void show_problem(RelayReport *report);
+// What the process before this one has left in last_error stays there until something newer
+// happens; and leaves there itself what it ends of.
+void remember_problem();
+void leave_problem(const char *problem);
 
 // Ends the process; the launcher learns why.
 [[noreturn]] void exit_as(RelayExit reason);

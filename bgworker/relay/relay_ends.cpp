@@ -49,6 +49,24 @@ note_problem(const char *problem)
 }
 
 void
+remember_problem()
+{
+    SpinLockAcquire(&relay.slot->mutex);
+    last_problem_at = relay.slot->report.last_error_at;
+    strlcpy(last_problem, relay.slot->report.last_error, sizeof(last_problem));
+    SpinLockRelease(&relay.slot->mutex);
+}
+
+void
+leave_problem(const char *problem)
+{
+    SpinLockAcquire(&relay.slot->mutex);
+    relay.slot->report.last_error_at = GetCurrentTimestamp();
+    strlcpy(relay.slot->report.last_error, problem, sizeof(relay.slot->report.last_error));
+    SpinLockRelease(&relay.slot->mutex);
+}
+
+void
 show_problem(RelayReport *report)
 {
     if (last_problem_at == 0 || last_problem_at < report->last_error_at)
