@@ -2,10 +2,12 @@
 
 #include "errors.h"
 
-#include "bgworker/kafka/shutdown.h"
+#include "bgworker/kafka/signals_blocked.h"
 #include "extension/core/kafka_properties.h"
 
 #include <algorithm>
+#include <future>
+#include <thread>
 
 namespace outbox::ctl
 {
@@ -13,7 +15,7 @@ namespace outbox::ctl
 namespace
 {
 
-constexpr int kEndLimitMs = 1000;
+constexpr auto kEndLimit = Milliseconds(1000);
 constexpr int kSliceMs = 200; // librdkafka waits no longer than that before Ctrl-C is looked for
 
 bool lingering = false;
@@ -111,6 +113,24 @@ to_view(const rd_kafka_metadata_topic_t &topic)
     return view;
 }
 
+// librdkafka waits for its threads, and one of them may sit in a name look-up for as long as the
+// resolver likes.
+bool
+destroyed_in_time(rd_kafka_t *client)
+{
+    const kafka::SignalsBlocked blocked;
+    const auto done = std::make_shared<std::promise<void>>();
+    const std::future<void> end = done->get_future();
+    std::thread(
+        [client, done]
+        {
+            rd_kafka_destroy(client);
+            done->set_value();
+        })
+        .detach();
+    return end.wait_for(kEndLimit) == std::future_status::ready;
+}
+
 } // namespace
 
 std::optional<std::string>
@@ -148,8 +168,7 @@ KafkaClient::~KafkaClient()
     for (const auto &[name, topic] : topics_)
         rd_kafka_topic_destroy(topic);
     rd_kafka_queue_destroy(queue_);
-    if (!kafka::destroy_within(client_, kEndLimitMs))
-        lingering = true;
+    lingering = !destroyed_in_time(client_) || lingering;
 }
 
 bool
