@@ -2,6 +2,7 @@
 
 #include "backlog.h"
 #include "event_checks.h"
+#include "server_text.h"
 #include "settings.h"
 
 namespace outbox
@@ -11,8 +12,8 @@ namespace
 {
 
 // Headers that the relay sets itself.
-constexpr std::string_view kReservedHeaders[] = {
-    "id", "event_type", "aggregate_type", "created_at", "schema_version", "replay_id"};
+constexpr std::string_view kReservedHeaders[] = {"id",         "event_type",     "aggregate_type",
+                                                 "created_at", "schema_version", "replay_id"};
 
 void
 check_name(const char *what, const text *value)
@@ -41,7 +42,7 @@ routes_known()
 [[noreturn]] void
 refuse_topic(const EventInput &event, const RouteTable::Entry *entry, const char *problem)
 {
-    const std::string_view type = clip(text_view(event.aggregate_type), 300);
+    const std::string_view type = clip_server(text_view(event.aggregate_type), 300);
     std::string_view aggregate;
     std::string_view by_event;
     if (entry != nullptr)
@@ -92,11 +93,11 @@ void
 refuse_header(const JsonbValue *name, const char *problem, const char *hint)
 {
     const std::string_view shown =
-        clip({name->val.string.val, static_cast<size_t>(name->val.string.len)}, 300);
-    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                    errmsg("header \"%.*s\" %s", static_cast<int>(shown.size()), shown.data(),
-                           problem),
-                    errhint("%s", hint)));
+        clip_server({name->val.string.val, static_cast<size_t>(name->val.string.len)}, 300);
+    ereport(ERROR,
+            (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+             errmsg("header \"%.*s\" %s", static_cast<int>(shown.size()), shown.data(), problem),
+             errhint("%s", hint)));
 }
 
 void

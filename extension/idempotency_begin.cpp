@@ -96,7 +96,9 @@ is_two_phase(FunctionCallInfo fcinfo, int n)
     const bool two_phase = strcmp(mode, "two_phase") == 0;
     if (!two_phase && strcmp(mode, "single_tx") != 0)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("mode \"%.*s\" does not exist", 100, mode), errhint("%s", hint)));
+                        errmsg("mode \"%.*s\" does not exist",
+                               pg_mbcliplen(mode, static_cast<int>(strlen(mode)), 100), mode),
+                        errhint("%s", hint)));
     return two_phase;
 }
 

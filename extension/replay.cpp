@@ -2,6 +2,7 @@
 
 #include "core/topic_template.h"
 
+#include "server_text.h"
 #include "text_view.h"
 
 extern "C"
@@ -14,7 +15,7 @@ extern "C"
         const char *problem = outbox::check_topic_name(topic);
         if (problem != nullptr)
         {
-            const std::string_view shown = outbox::clip(topic, 300);
+            const std::string_view shown = outbox::clip_server(topic, 300);
             ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                             errmsg("\"%.*s\" is no Kafka topic name",
                                    static_cast<int>(shown.size()), shown.data()),

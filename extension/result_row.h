@@ -3,6 +3,8 @@
 
 #include "pg.h"
 
+#include "server_text.h"
+
 #include <string_view>
 
 namespace outbox
@@ -24,10 +26,7 @@ public:
     void add_null() { add(static_cast<Datum>(0), true); }
     // 0: null
     void add_time(TimestampTz time) { add(TimestampTzGetDatum(time), time == 0); }
-    void add_text(std::string_view text)
-    {
-        add(PointerGetDatum(cstring_to_text_with_len(text.data(), static_cast<int>(text.size()))));
-    }
+    void add_text(std::string_view text) { add(PointerGetDatum(server_text(text))); }
     void add_text_or_null(const char *text) { text[0] == '\0' ? add_null() : add_text(text); }
 
     // In the current memory context.

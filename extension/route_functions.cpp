@@ -4,6 +4,7 @@
 
 #include "own_relations.h"
 #include "result_row.h"
+#include "server_text.h"
 #include "settings.h"
 #include "transaction.h"
 
@@ -19,8 +20,8 @@ constexpr int kTypeColumns = 2; // the first ones
 [[noreturn]] void
 refuse_route(const RouteText &text, const Verdict &verdict)
 {
-    const std::string_view aggregate = clip(text.aggregate_type, 300);
-    const std::string_view event = clip(text.event_type, 300);
+    const std::string_view aggregate = clip_server(text.aggregate_type, 300);
+    const std::string_view event = clip_server(text.event_type, 300);
     ereport(ERROR,
             (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
              errmsg("route for aggregate_type \"%.*s\" and event_type \"%.*s\" is not usable",

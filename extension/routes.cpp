@@ -3,6 +3,7 @@
 #include "routes.h"
 
 #include "own_relations.h"
+#include "server_text.h"
 
 #include <new>
 
@@ -84,8 +85,8 @@ read_row(TupleTableSlot *row)
     const Verdict verdict = building->add(text);
     if (verdict.ok)
         return verdict;
-    const std::string_view aggregate = clip(text.aggregate_type, 64);
-    const std::string_view event = clip(text.event_type, 64);
+    const std::string_view aggregate = clip_server(text.aggregate_type, 64);
+    const std::string_view event = clip_server(text.event_type, 64);
     return refuse(verdict.hint, "route of (%.*s, %.*s): its %s", static_cast<int>(aggregate.size()),
                   aggregate.data(), static_cast<int>(event.size()), event.data(), verdict.reason);
 }

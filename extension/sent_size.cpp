@@ -2,6 +2,7 @@
 
 #include "jsonb_walk.h"
 #include "numeric_form.h"
+#include "server_text.h"
 #include "text_view.h"
 
 namespace outbox
@@ -21,7 +22,7 @@ void
 add_context(void *argument)
 {
     const Field *field = static_cast<const Field *>(argument);
-    const std::string_view header = clip(field->header, 300);
+    const std::string_view header = clip_server(field->header, 300);
     if (header.empty())
         errcontext("%s of an outbox event", field->what);
     else

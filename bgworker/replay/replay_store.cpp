@@ -1,6 +1,7 @@
 #include "replay_store.h"
 
 #include "bgworker/spi_call.h"
+#include "extension/server_text.h"
 
 namespace outbox
 {
@@ -190,7 +191,8 @@ save_replay(const ReplayRequest &request, const char *ended)
                       Int32GetDatum(static_cast<int32>(request.counts.published)),
                       Int32GetDatum(static_cast<int32>(request.counts.refused)),
                       Int32GetDatum(static_cast<int32>(request.counts.missing)),
-                      no_error ? static_cast<Datum>(0) : CStringGetTextDatum(request.last_error),
+                      no_error ? static_cast<Datum>(0)
+                               : PointerGetDatum(server_text(request.last_error)),
                       ended == nullptr ? static_cast<Datum>(0) : CStringGetTextDatum(ended)};
     const char nulls[] = {' ', ' ', ' ', ' ', no_error ? 'n' : ' ', ended == nullptr ? 'n' : ' ',
                           '\0'};

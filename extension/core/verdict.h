@@ -21,6 +21,9 @@ struct Verdict
 Verdict refuse(const char *hint, const char *reason, ...) noexcept
     __attribute__((format(printf, 2, 3)));
 
+// Ends a text in UTF-8 before the character that was cut when it was made to fit, if one was.
+void drop_cut_character(char *text) noexcept;
+
 // Returns at most `max_bytes` of `text`, not ending inside a UTF-8 character; for quoting user text
 // in reasons.
 std::string_view clip(std::string_view text, std::size_t max_bytes) noexcept;

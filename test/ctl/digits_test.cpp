@@ -274,6 +274,37 @@ TEST_F(Digits, AreTheSameWhateverTheEncodingAndTheRolesSettings)
     }
 }
 
+// What is quoted in a message is cut between the characters of the database's encoding.
+TEST_F(Digits, MessagesAreCutBetweenCharacters)
+{
+    for (const char *encoding : {"EUC_JP", "UTF8"})
+    {
+        Db db = make_database("cut_" + ctl::lower(encoding), encoding);
+        for (const char *ascii : {"", "a", "aa"})
+        {
+            const std::string type = db.value("select $1::text || repeat('漢', 300)", ascii);
+            for (const char *call :
+                 {"select outbox.emit($1, '1', 'x', '{}')",
+                  "select outbox.emit('a', '1', 'x', '{}', jsonb_build_object('id', 1, $1::text, "
+                  "2))",
+                  "select outbox.idempotency_begin('a', 'b', sha256('x'), mode => $1)",
+                  "insert into outbox.routes (aggregate_type, topic) values ('a', $1)"})
+            {
+                try
+                {
+                    db.exec(call, type);
+                    ADD_FAILURE() << call;
+                }
+                catch (const SqlError &error)
+                {
+                    EXPECT_EQ(error.sqlstate(), "22023") << call << ": " << error.what();
+                    EXPECT_TRUE(ctl::is_utf8(error.what())) << call;
+                }
+            }
+        }
+    }
+}
+
 class DigitsOfKafka : public CtlTest
 {
 };
