@@ -40,6 +40,7 @@ struct RelayReport
     int32 consecutive_failures;
     TimestampTz next_attempt_at; // 0: none
     TimestampTz last_error_at;   // 0: none
+    bool ended_by_error;         // last_error is why the process ended; the next one keeps showing it
     char last_error[512];
     char config_error[512];
 };

@@ -59,6 +59,7 @@ note_no_worker(Watch &watch)
     if (!watch.lacks_worker)
         slot.report.last_error_at = watch.started_at;
     slot.report.state = RelayState::absent;
+    slot.report.ended_by_error = false;
     strlcpy(slot.report.last_error, why, sizeof(slot.report.last_error));
     SpinLockRelease(&slot.mutex);
     watch.lacks_worker = true;

@@ -13,6 +13,7 @@ show_stopped(RelayState state, const char *problem)
 {
     SpinLockAcquire(&relay.slot->mutex);
     relay.slot->report.state = state;
+    relay.slot->report.ended_by_error = false;
     relay.slot->report.last_error_at = GetCurrentTimestamp();
     strlcpy(relay.slot->report.last_error, problem, sizeof(relay.slot->report.last_error));
     SpinLockRelease(&relay.slot->mutex);
@@ -52,8 +53,12 @@ void
 remember_problem()
 {
     SpinLockAcquire(&relay.slot->mutex);
-    last_problem_at = relay.slot->report.last_error_at;
-    strlcpy(last_problem, relay.slot->report.last_error, sizeof(last_problem));
+    // What else a relay leaves, such as why it waits for an update, ends with its cause.
+    if (relay.slot->report.ended_by_error)
+    {
+        last_problem_at = relay.slot->report.last_error_at;
+        strlcpy(last_problem, relay.slot->report.last_error, sizeof(last_problem));
+    }
     SpinLockRelease(&relay.slot->mutex);
 }
 
@@ -63,6 +68,7 @@ leave_problem(const char *problem)
     SpinLockAcquire(&relay.slot->mutex);
     relay.slot->report.last_error_at = GetCurrentTimestamp();
     strlcpy(relay.slot->report.last_error, problem, sizeof(relay.slot->report.last_error));
+    relay.slot->report.ended_by_error = true;
     SpinLockRelease(&relay.slot->mutex);
 }
 
