@@ -192,6 +192,7 @@ truncate(int slot)
     spi_execute(statement, 0, nullptr, nullptr, SPI_OK_UTILITY);
     SPI_finish();
     write_truncated(slot);
+    expect_truncation(slot);
 }
 
 // Looks again at a slot that nobody else can look at or write to, and empties it.

@@ -274,13 +274,15 @@ Publisher::hand_over_some()
 void
 Publisher::note_oldest_waiting()
 {
-    const EventKey *key = keys_.next();
+    const TimestampTz now = GetCurrentTimestamp();
     EventRow event;
-    if (oldest_waiting_ != 0 || key == nullptr ||
-        !fetch_event(&tables_, *key, GetCurrentTimestamp(), &event))
-        return;
-    oldest_waiting_ = event.emitted_at;
-    MemoryContextReset(event_context_);
+    for (int i = 0; i < kEventsPerStep && oldest_waiting_ == 0 && keys_.next() != nullptr; i++)
+    {
+        if (fetch_event(&tables_, *keys_.next(), now, &event))
+            oldest_waiting_ = event.emitted_at;
+        else
+            keys_.drop_next();
+    }
 }
 
 // The event is neither in flight nor lost: outbox.deliveries has it.

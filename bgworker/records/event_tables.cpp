@@ -97,6 +97,29 @@ open_index(EventTables::Slot *slot, int number)
     return OpenResult::opened;
 }
 
+// What each slot's table was when it was opened last.
+struct Seen
+{
+    Oid file;
+    bool had_rows;
+};
+Seen seen[kRingSlots];
+
+// Nobody but the relay empties partitions, and it knows what is published.
+void
+tell_truncation(Relation table, int number)
+{
+    const Oid file = table->rd_rel->relfilenode;
+    const bool has_rows = RelationGetNumberOfBlocks(table) > 0;
+    const bool emptied = seen[number].had_rows && !has_rows && seen[number].file != file;
+    seen[number] = {file, has_rows};
+    if (emptied)
+        ereport(WARNING,
+                (errmsg("outbox.events_%d was truncated, and not by the relay", number),
+                 errdetail("Events in it that were not published are lost."),
+                 errhint("The relay empties partitions by itself, see outbox.retention.")));
+}
+
 OpenResult
 open_slot(EventTables *tables, Oid schema, int number)
 {
@@ -107,6 +130,7 @@ open_slot(EventTables *tables, Oid schema, int number)
     EventTables::Slot &slot = tables->slots[number];
     slot.table = table_open(table, NoLock);
     memcpy(slot.columns, event_layout(slot.table).place, sizeof(slot.columns));
+    tell_truncation(slot.table, number);
     if (RelationGetNumberOfBlocks(slot.table) == 0)
         return OpenResult::opened;
     return open_index(&slot, number);
@@ -130,6 +154,12 @@ open_events(EventTables *tables)
         PushActiveSnapshot(GetTransactionSnapshot());
     }
     return result;
+}
+
+void
+expect_truncation(int slot) noexcept
+{
+    seen[slot].had_rows = false;
 }
 
 void

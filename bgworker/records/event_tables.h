@@ -26,6 +26,9 @@ struct EventTables
 // locks may not see what a rewritten table holds. To be called first in a transaction.
 OpenResult open_events(EventTables *tables);
 
+// The relay empties a slot: that is nothing to tell of.
+void expect_truncation(int slot) noexcept;
+
 // Closes them; the locks go with the transaction.
 void close_events(EventTables *tables);
 

@@ -20,6 +20,15 @@ elapsed(TimestampTz since, TimestampTz now)
     return since < now ? static_cast<uint64>(now) - static_cast<uint64>(since) : 0;
 }
 
+// An INSERT may say any created_at. What is years back is a date of the application's, and one such
+// event would be all that a sum of times says: it counts from when it was handed over.
+TimestampTz
+begin_of(const Acknowledged &event, TimestampTz now)
+{
+    constexpr uint64 kYearUs = 366 * static_cast<uint64>(86400) * 1000000;
+    return elapsed(event.created_at, now) <= kYearUs ? event.created_at : event.memo.sent_at;
+}
+
 } // namespace
 
 Stats::Stats() : counted_(new Counted[kStatsRows]()) {}
@@ -53,7 +62,7 @@ Stats::published(const Acknowledged &event, TimestampTz now) noexcept
     TopicCounts &topic = counts(event.memo.topic);
     topic.published++;
     topic.bytes += event.memo.bytes;
-    topic.created_to_acked.add(elapsed(event.created_at, now));
+    topic.created_to_acked.add(elapsed(begin_of(event, now), now));
     topic.sent_to_acked.add(elapsed(event.memo.sent_at, now));
     topic.last_published_at = now;
 }

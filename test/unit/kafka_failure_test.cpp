@@ -69,7 +69,7 @@ TEST(KafkaFailure, EveryErrorThatARecordCanMeetHasItsClass)
         {RD_KAFKA_RESP_ERR_INVALID_MSG_SIZE, FailureClass::event},
         {RD_KAFKA_RESP_ERR_INVALID_MSG, FailureClass::event},
         {RD_KAFKA_RESP_ERR_INVALID_RECORD, FailureClass::event},
-        {RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP, FailureClass::event},
+        {RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP, FailureClass::topic},
         {RD_KAFKA_RESP_ERR__INVALID_ARG, FailureClass::event},
         {RD_KAFKA_RESP_ERR_UNKNOWN, FailureClass::event},
 
