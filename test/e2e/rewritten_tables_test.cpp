@@ -130,8 +130,8 @@ TEST_F(RewrittenTables, WhatTruncateRemovesIsToldOnceAndTheRestFlows)
         return times;
     };
     change_while_paused([&] { db.exec("truncate " + part); });
-    publish_one();
     EXPECT_TRUE(wait_until(std::chrono::seconds(10), [&] { return times_told() > 0; }));
+    publish_one();
     EXPECT_EQ(db.value("select outbox.drain('20 s')"), "t");
     EXPECT_EQ(times_told(), 1);
 }
