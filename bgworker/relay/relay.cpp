@@ -329,9 +329,10 @@ run()
         }
         // First, so that a restored backlog goes out before what was emitted after the restore.
         maintain();
+        const long retry_ms = retry_settings();
         if (relay.restart)
             break;
-        const long wait_ms = run_round();
+        const long wait_ms = sooner(run_round(), retry_ms);
         (void) pgstat_report_stat(false);
         wait(wait_ms);
     }

@@ -52,10 +52,17 @@ void reconnect_kafka();
 // does not leaves the relay as it is, and is told in relay_status and the log.
 void reload_settings();
 
+// Tries again by itself what was not usable, after a pause that grows from a second to a minute; a
+// configuration that works is taken up as above. Returns in how many ms it is to be called again;
+// -1: not before something else has happened.
+long retry_settings();
+
 // Notes what is in the way and is not Kafka's doing: shown as last_error unless something newer
 // happened, and told once.
 void note_problem(const char *problem);
 void show_problem(RelayReport *report);
+// The same for what was told already; it has happened again.
+void show_as_last_error(const char *problem);
 // What the process before this one has left in last_error stays there until something newer
 // happens; and leaves there itself what it ends of.
 void remember_problem();

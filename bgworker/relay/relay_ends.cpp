@@ -50,6 +50,13 @@ note_problem(const char *problem)
 }
 
 void
+show_as_last_error(const char *problem)
+{
+    last_problem_at = GetCurrentTimestamp();
+    strlcpy(last_problem, problem, sizeof(last_problem));
+}
+
+void
 remember_problem()
 {
     SpinLockAcquire(&relay.slot->mutex);

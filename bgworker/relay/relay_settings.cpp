@@ -1,4 +1,6 @@
-// How the relay takes up its settings, at its start and after SIGHUP.
+// How the relay takes up its settings, at its start, after SIGHUP, and after a failure by itself.
+
+#include "bgworker/core/backoff.h"
 
 #include "relay.h"
 
@@ -9,6 +11,7 @@
 #include "bgworker/spi_call.h"
 
 #include "extension/core/kafka_config.h"
+#include "extension/core/steady.h"
 #include "extension/settings.h"
 
 namespace outbox
@@ -16,6 +19,14 @@ namespace outbox
 
 namespace
 {
+
+constexpr std::int64_t kFirstRetryMs = 1000;
+constexpr std::int64_t kLongestRetryMs = 60 * 1000;
+
+// What is in the way may go without a reload: a file that is being replaced, no thread or
+// descriptor left.
+Backoff retries;
+std::int64_t retry_at = 0; // by the steady clock; 0: nothing is to be tried again
 
 // Reads the settings into `setup`. On failure `why` says what is wrong with them.
 bool
@@ -39,15 +50,30 @@ read_setup(KafkaSetup *setup, kafka::Failure *why)
     return usable;
 }
 
-// A failed attempt is logged once and stays in relay_status until a configuration is good.
+// Stays in relay_status until a configuration is good; logged once.
 void
 note_config_error(const kafka::Failure &why)
 {
-    snprintf(relay.config_error, sizeof(relay.config_error), "%s%s%s", why.text,
-             why.hint[0] != '\0' ? "; " : "", why.hint);
-    ereport(WARNING, (errcode(ERRCODE_CONFIG_FILE_ERROR),
-                      errmsg("outbox relay: the Kafka configuration is not usable: %s", why.text),
-                      why.hint[0] != '\0' ? errhint("%s", why.hint) : 0));
+    char problem[sizeof(relay.config_error)];
+    snprintf(problem, sizeof(problem), "%s%s%s", why.text, why.hint[0] != '\0' ? "; " : "",
+             why.hint);
+    const bool known = strcmp(problem, relay.config_error) == 0;
+    strlcpy(relay.config_error, problem, sizeof(relay.config_error));
+    if (!known)
+        ereport(WARNING,
+                (errcode(ERRCODE_CONFIG_FILE_ERROR),
+                 errmsg("outbox relay: the Kafka configuration is not usable: %s", why.text),
+                 why.hint[0] != '\0' ? errhint("%s", why.hint) : 0));
+    char text[sizeof(problem) + 64];
+    snprintf(text, sizeof(text), "the Kafka configuration is not usable: %s", problem);
+    show_as_last_error(text);
+}
+
+void
+retry_later()
+{
+    retries.configure(kFirstRetryMs * 2, kLongestRetryMs); // a wait is half of it at least
+    retry_at = steady_now() + retries.fail(random_bits()) * 1000;
 }
 
 // Version 0.2 took them there.
@@ -84,8 +110,22 @@ use_producer(kafka::Producer *producer, const kafka::Failure &why)
 {
     relay.publisher->set_producer(producer);
     relay.state = producer != nullptr ? RelayState::running : RelayState::config_error;
-    if (producer == nullptr)
-        note_config_error(why);
+    if (producer != nullptr)
+        return;
+    note_config_error(why);
+    retry_later();
+}
+
+// Whether a producer can be made from `setup`; or that there is to be none.
+bool
+is_good(const KafkaSetup &setup, kafka::Failure *why)
+{
+    if (settings.bootstrap_servers[0] == '\0')
+        return true;
+    kafka::Producer *trial = try_create_producer(&setup, why);
+    const bool good = trial != nullptr;
+    delete trial;
+    return good;
 }
 
 } // namespace
@@ -127,7 +167,13 @@ connect_kafka()
     CommitTransactionCommand();
     limit_records(max_message_bytes(*relay.setup));
     if (settings.bootstrap_servers[0] == '\0')
+    {
         relay.state = RelayState::not_configured;
+        if (usable)
+            return;
+        note_config_error(why);
+        retry_later();
+    }
     else
         use_producer(usable ? try_create_producer(relay.setup, &why) : nullptr, why);
 }
@@ -162,18 +208,40 @@ reload_settings()
     const bool same = usable && setup == *relay.setup;
     if (same && !changed_there && relay.config_error[0] == '\0')
         return;
-    bool good = usable;
-    if (usable && settings.bootstrap_servers[0] != '\0')
-    {
-        kafka::Producer *trial = try_create_producer(&setup, &why);
-        good = trial != nullptr;
-        delete trial;
-    }
     // What holds instead of a setting that was reset, only a new process finds out.
-    if (good || undone)
+    if ((usable && is_good(setup, &why)) || undone)
+    {
         relay.restart = true;
-    else
-        note_config_error(why);
+        return;
+    }
+    retries.succeed();
+    relay.config_error[0] = '\0'; // told in any case
+    note_config_error(why);
+    retry_later();
+}
+
+long
+retry_settings()
+{
+    if (retry_at == 0)
+        return -1;
+    const std::int64_t left_us = retry_at - steady_now();
+    if (left_us > 0)
+        return static_cast<long>(left_us / 1000) + 1;
+    static KafkaSetup setup;
+    kafka::Failure why;
+    StartTransactionCommand();
+    const bool usable = read_setup(&setup, &why);
+    CommitTransactionCommand();
+    if (usable && is_good(setup, &why))
+    {
+        ereport(LOG, (errmsg("outbox relay: the Kafka configuration is usable now")));
+        relay.restart = true;
+        return 0;
+    }
+    note_config_error(why);
+    retry_later();
+    return static_cast<long>((retry_at - steady_now()) / 1000) + 1;
 }
 
 } // namespace outbox

@@ -1,10 +1,27 @@
 // Settings that come and go while the relay runs.
+#include <cstdio>
+#include <fstream>
+
 #include "servers.h"
 
 using namespace outbox::test;
 
 namespace
 {
+
+// Of nobody: made for this test, its key was thrown away.
+constexpr const char *kAuthority = R"(-----BEGIN CERTIFICATE-----
+MIIBgzCCASmgAwIBAgIUJsmmFF6AaXN7fOrQ3yhAxB3PxU4wCgYIKoZIzj0EAwIw
+FjEUMBIGA1UEAwwLb3V0Ym94LXRlc3QwIBcNMjYxMTIyMDQ1MTU3WhgPMjEyNjEw
+MjkwNDUxNTdaMBYxFDASBgNVBAMMC291dGJveC10ZXN0MFkwEwYHKoZIzj0CAQYI
+KoZIzj0DAQcDQgAEtOOBHifB2jRIA7gib+MgAmcVzSziBDZO9gSK5DNUM41AqSZf
+EjBW+f6y5fDwU35JtvSsDRjkrUWNvzTWrcDc9KNTMFEwHQYDVR0OBBYEFDJQQLds
+WYaaJ33NaAd6doY/DWdDMB8GA1UdIwQYMBaAFDJQQLdsWYaaJ33NaAd6doY/DWdD
+MA8GA1UdEwEB/wQFMAMBAf8wCgYIKoZIzj0EAwIDSAAwRQIgY5HDg6WeqKIV8XUa
+lIu/YU7Oe+3+v4nAhAE0BTlB9ZkCIQD0S4zsP05wIsEqhgMCs8j9v1NxB6BnR+OM
+xS9ZBSfS8Q==
+-----END CERTIFICATE-----
+)";
 
 bool
 relay_becomes(const TestDatabase &database, const std::string &condition)
@@ -97,4 +114,38 @@ TEST(Settings, ThoseOfRolesAndOtherOnesOfTheDatabaseDoNotReachTheRelay)
     // The database's owner cannot have it dropped.
     db.exec("alter database " + database.name() + " reset all");
     db.exec("alter role postgres reset all; alter role all reset all");
+}
+
+// The file of passwords or certificates may come later than the server, or be away for a moment
+// while it is replaced: nobody has to ask the relay to look again.
+TEST(Settings, AFileThatWasNotThereIsFoundWithoutAReload)
+{
+    OwnCluster server(Settings{{"outbox.kafka_config_file", "later.conf"}});
+    TestDatabase database(server);
+    kafka().create_topic(database.topic());
+    Db db = database.connect();
+    ASSERT_TRUE(relay_becomes(database, "state = 'config_error'"));
+    EXPECT_TRUE(relay_becomes(database, "last_error like '%later.conf%No such file%' and "
+                                        "last_error_at > now() - interval '1 minute'"));
+    const std::string id = db.value("select outbox.emit($1, 'k', 'made', '{}')", database.type());
+
+    const std::string path = db.value("show data_directory") + "/later.conf";
+    const std::string authority = db.value("show data_directory") + "/ca.pem";
+    std::ofstream(path) << "security.protocol=ssl\nssl.ca.location=" << authority << '\n';
+    ASSERT_TRUE(relay_becomes(database, "last_error like '%ssl.ca.location%'"));
+    EXPECT_EQ(db.value("select state from outbox.relay_status"), "config_error");
+
+    // Apart from its authority the broker of this test does without TLS.
+    std::ofstream(authority) << kAuthority;
+    ASSERT_TRUE(relay_becomes(database, "state <> 'config_error' and config_error is null"));
+    std::ofstream(path) << "compression.type=none\n";
+    EXPECT_EQ(db.value("select pg_reload_conf()"), "t");
+    EXPECT_EQ(db.value("select outbox.wait_published($1, '20 s')", id), "t");
+
+    // The configuration in use is kept until the new one is good.
+    EXPECT_EQ(std::rename(path.c_str(), (path + ".away").c_str()), 0);
+    EXPECT_EQ(db.value("select pg_reload_conf()"), "t");
+    ASSERT_TRUE(relay_becomes(database, "state = 'running' and config_error like '%later.conf%'"));
+    EXPECT_EQ(std::rename((path + ".away").c_str(), path.c_str()), 0);
+    EXPECT_TRUE(relay_becomes(database, "state = 'running' and config_error is null"));
 }
