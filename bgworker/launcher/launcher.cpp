@@ -7,6 +7,8 @@
 
 #include <csignal>
 
+#include "extension/core/steady.h"
+
 extern "C"
 {
 #include "access/htup_details.h"
@@ -127,15 +129,21 @@ forget(Watch &watch)
     watch = {};
 }
 
+// A moment of the steady clock.
+std::int64_t
+in_ms(std::int64_t pause)
+{
+    return steady_now() + pause * 1000;
+}
+
 void
 pause_after_failure(Watch &watch)
 {
-    const TimestampTz now = GetCurrentTimestamp();
-    if (TimestampDifferenceExceeds(watch.started_at, now, kHealthyMs))
+    if (steady_now() - watch.started_at >= kHealthyMs * std::int64_t{1000})
         watch.failures = 0;
     watch.failures = Min(watch.failures + 1, 16);
     const int pause = Min(kFirstPauseMs << Min(watch.failures - 1, 6), kLongestPauseMs);
-    watch.start_after = TimestampTzPlusMilliseconds(now, pause);
+    watch.start_after = in_ms(pause);
 }
 
 void
@@ -153,15 +161,15 @@ note_exit(Watch &watch)
         break;
     case RelayExit::told_to:
         report_state(slot, RelayState::absent);
-        watch.start_after = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), kFirstPauseMs);
+        watch.start_after = in_ms(kFirstPauseMs);
         break;
     case RelayExit::stopped:
         report_state(slot, RelayState::stopped);
-        watch.start_after = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), kLongestPauseMs);
+        watch.start_after = in_ms(kLongestPauseMs);
         break;
     case RelayExit::update_required:
         report_state(slot, RelayState::update_required);
-        watch.start_after = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), kLongestPauseMs);
+        watch.start_after = in_ms(kLongestPauseMs);
         break;
     case RelayExit::unexpected:
         report_state(slot, RelayState::absent);
@@ -227,7 +235,7 @@ start_relay(Watch &watch)
     worker.bgw_notify_pid = MyProcPid;
 
     pg_atomic_write_u32(&slot.relay_exit, static_cast<uint32>(RelayExit::unexpected));
-    watch.started_at = GetCurrentTimestamp();
+    watch.started_at = steady_now();
     if (RegisterDynamicBackgroundWorker(&worker, &watch.handle))
     {
         report_state(slot, RelayState::starting);
@@ -235,7 +243,7 @@ start_relay(Watch &watch)
         return;
     }
     watch.handle = nullptr;
-    watch.start_after = TimestampTzPlusMilliseconds(watch.started_at, kFirstPauseMs * 5);
+    watch.start_after = in_ms(kFirstPauseMs * 5);
     note_no_worker(watch);
 }
 
@@ -307,7 +315,8 @@ take_turn()
         }
         if (is_running(watch))
             continue;
-        const long wait = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), watch.start_after);
+        const long wait =
+            Max(0L, static_cast<long>((watch.start_after - steady_now() + 999) / 1000));
         if (wait == 0 && starting < kMaxStarting)
         {
             start_relay(watch);

@@ -57,7 +57,7 @@ note_no_worker(Watch &watch)
              max_worker_processes);
     SpinLockAcquire(&slot.mutex);
     if (!watch.lacks_worker)
-        slot.report.last_error_at = watch.started_at;
+        slot.report.last_error_at = GetCurrentTimestamp();
     slot.report.state = RelayState::absent;
     slot.report.ended_by_error = false;
     strlcpy(slot.report.last_error, why, sizeof(slot.report.last_error));

@@ -1,6 +1,8 @@
 // What the launcher knows of databases and their relays, for the files that make it up.
 #pragma once
 
+#include <cstdint>
+
 #include "extension/shared_state.h"
 
 namespace outbox
@@ -16,8 +18,8 @@ struct Watch
     bool seen;         // in pg_database, this turn
     BackgroundWorkerHandle *handle;
     int failures;
-    TimestampTz started_at;
-    TimestampTz start_after;
+    std::int64_t started_at; // by the steady clock
+    std::int64_t start_after;
 };
 
 extern Watch watches[kMaxDatabases];

@@ -3,6 +3,7 @@
 #include "bgworker/relation_lock.h"
 #include "bgworker/short_transaction.h"
 
+#include "extension/core/steady.h"
 #include "extension/event_table.h"
 
 namespace outbox
@@ -25,12 +26,11 @@ BlockNumber summarized[kRingSlots];
 
 // Summarizes whole ranges until the time is over. Returns whether there are more.
 bool
-summarize_ranges(Oid index, BlockNumber blocks, BlockNumber *next, TimestampTz began)
+summarize_ranges(Oid index, BlockNumber blocks, BlockNumber *next, std::int64_t began)
 {
     while (blocks - *next >= kBlocksPerRange)
     {
-        if (ShutdownRequestPending ||
-            TimestampDifferenceExceeds(began, GetCurrentTimestamp(), kSummarizeMs))
+        if (ShutdownRequestPending || steady_now() - began >= kSummarizeMs * 1000)
             return true;
         (void) OidFunctionCall2(F_BRIN_SUMMARIZE_RANGE, ObjectIdGetDatum(index),
                                 Int64GetDatum(*next));
@@ -40,7 +40,7 @@ summarize_ranges(Oid index, BlockNumber blocks, BlockNumber *next, TimestampTz b
 }
 
 bool
-summarize_slot(Oid schema, int slot, int current, TimestampTz began)
+summarize_slot(Oid schema, int slot, int current, std::int64_t began)
 {
     char name[NAMEDATALEN];
     snprintf(name, sizeof(name), "events_%d", slot);
@@ -72,7 +72,7 @@ forget_summaries(int slot)
 bool
 summarize_new_blocks(int current_slot)
 {
-    const TimestampTz began = GetCurrentTimestamp();
+    const std::int64_t began = steady_now();
     bool more = false;
     begin_transaction();
     const Oid schema = get_namespace_oid("outbox", true);

@@ -3,6 +3,7 @@
 #include "alerts.h"
 
 #include "extension/backlog.h"
+#include "extension/core/steady.h"
 #include "extension/settings.h"
 
 namespace outbox
@@ -18,10 +19,20 @@ Threshold filling;
 Threshold full;
 bool paused = false;
 
+// In seconds. As long as it is the same event, what somebody does to the clock makes no difference.
 long
 age_of(TimestampTz oldest)
 {
-    return oldest == 0 ? 0 : TimestampDifferenceMilliseconds(oldest, GetCurrentTimestamp()) / 1000;
+    static TimestampTz known = 0;
+    static int64 then_us = 0;
+    static int64 seen_at = 0;
+    if (oldest != known)
+    {
+        known = oldest;
+        then_us = Max(GetCurrentTimestamp() - oldest, INT64CONST(0));
+        seen_at = steady_now();
+    }
+    return oldest == 0 ? 0 : static_cast<long>((then_us + steady_now() - seen_at) / 1000000);
 }
 
 void

@@ -50,7 +50,7 @@ private:
     const char *what_;
     int failures_ = 0;
     int told_code_ = 0;
-    TimestampTz next_at_ = 0;
+    int64 next_at_ = 0; // by the steady clock
 };
 
 // In a PG_CATCH block: ends the transaction and gives the error as one text: what, message,

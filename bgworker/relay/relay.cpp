@@ -149,14 +149,20 @@ wait(long timeout_ms)
 
 // What was published before goes out again, when nothing new waits.
 long
-replay_some(StepResult live, TimestampTz now)
+replay_some(StepResult live)
 {
-    constexpr std::size_t kFew = 1000; // on their way, as always under load
+    static TimestampTz last_published_at = 0;
+    static std::int64_t live_published_at = 0; // the same, by the steady clock
+    constexpr std::size_t kFew = 1000;         // on their way, as always under load
     const Publisher &publisher = *relay.publisher;
     const bool may_send = live == StepResult::idle && publisher.outstanding() < kFew &&
                           relay.state == RelayState::running && !publisher.paused() &&
                           !publisher.backing_off();
-    return relay.replay->step({relay.setup, may_send, publisher.last_published_at()}, now);
+    const std::int64_t now = steady_now();
+    if (publisher.last_published_at() != last_published_at)
+        live_published_at = now;
+    last_published_at = publisher.last_published_at();
+    return relay.replay->step({relay.setup, may_send, live_published_at}, now);
 }
 
 void
@@ -245,7 +251,7 @@ run_round()
     show_backlog();
     const long save_ms = save(false);
     show();
-    wait_ms = sooner(wait_ms, replay_some(step, GetCurrentTimestamp()));
+    wait_ms = sooner(wait_ms, replay_some(step));
     const long turn_ms =
         Max(0L, static_cast<long>((relay.turn_ring_at - steady_now()) / kMillisecond));
     return sooner(sooner(sooner(wait_ms, save_ms), turn_ms),
@@ -342,12 +348,12 @@ run()
 void
 drain()
 {
-    const TimestampTz deadline = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), kDrainMs);
+    const std::int64_t deadline = steady_now() + kDrainMs * kMillisecond;
     for (;;)
     {
         (void) relay.publisher->serve();
         relay.replay->hear();
-        const long left = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), deadline);
+        const long left = static_cast<long>((deadline - steady_now()) / kMillisecond);
         const bool waits = relay.publisher->all_outstanding() > 0 || relay.replay->is_waiting();
         if (!waits || left <= 0 || relay.publisher->backing_off())
             break;
@@ -356,7 +362,7 @@ drain()
     relay.stats->flush(true);
     (void) save(true);
     static Guarded replaying("writing outbox.replay_requests");
-    (void) replaying.run([] { relay.replay->save_now(GetCurrentTimestamp()); });
+    (void) replaying.run([] { relay.replay->save_now(steady_now()); });
     show_backlog();
 }
 

@@ -38,10 +38,10 @@ Replay::drop_producer(int wait_ms) noexcept
 }
 
 void
-Replay::begin_request(TimestampTz now)
+Replay::begin_request(std::int64_t now)
 {
     flight_.start(request_.counts, request_.total);
-    bucket_.configure(request_.rate_per_second, now); // TimestampTz counts microseconds
+    bucket_.configure(request_.rate_per_second, now);
     backoff_ = Backoff();
     backoff_.configure(settings.backoff_initial_ms, settings.backoff_max_ms);
     active_ = true;
@@ -61,7 +61,7 @@ Replay::begin_request(TimestampTz now)
 
 // Looks whether the replay under way was cancelled, and for the next one when there is none.
 void
-Replay::look(TimestampTz now)
+Replay::look(std::int64_t now)
 {
     bool cancelled = false;
     bool taken = false;
@@ -89,7 +89,7 @@ Replay::look(TimestampTz now)
 
 // False when a person holds the row; or it was cancelled, which the next look finds.
 bool
-Replay::save(TimestampTz now, const char *ended)
+Replay::save(std::int64_t now, const char *ended)
 {
     begin_transaction();
     request_.counts = flight_.counts();
@@ -105,7 +105,7 @@ Replay::save(TimestampTz now, const char *ended)
 }
 
 void
-Replay::end(TimestampTz now, const char *state)
+Replay::end(std::int64_t now, const char *state)
 {
     if (!save(now, state))
         return; // tried again
@@ -123,14 +123,14 @@ Replay::end(TimestampTz now, const char *state)
 }
 
 void
-Replay::save_now(TimestampTz now)
+Replay::save_now(std::int64_t now)
 {
     if (active_ && (flight_.settle() || unsaved_))
         (void) save(now, nullptr);
 }
 
 long
-Replay::advance(const Chance &chance, TimestampTz now)
+Replay::advance(const Chance &chance, std::int64_t now)
 {
     // So many in a row are no exceptions.
     constexpr int kMostRefusedInARow = 100;
@@ -154,7 +154,7 @@ Replay::advance(const Chance &chance, TimestampTz now)
 }
 
 long
-Replay::step(const Chance &chance, TimestampTz now)
+Replay::step(const Chance &chance, std::int64_t now)
 {
     hear();
     // None begins before it may go on.

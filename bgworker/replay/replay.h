@@ -18,8 +18,9 @@ namespace outbox
 
 // One replay at a time, with a producer of its own: what Kafka refuses of it ends that one, and new
 // events are never in a queue, a batch or under a suspicion together with old ones. Lives on the
-// heap as long as the process. Methods that call PostgreSQL may be left by longjmp, so they keep no
-// object with a destructor on their frames; those of EventSink call no PostgreSQL.
+// heap as long as the process. Times are moments of the steady clock, in microseconds. Methods that
+// call PostgreSQL may be left by longjmp, so they keep no object with a destructor on their frames;
+// those of EventSink call no PostgreSQL.
 class Replay final : public kafka::EventSink
 {
 public:
@@ -32,16 +33,16 @@ public:
     struct Chance
     {
         const KafkaSetup *setup;
-        bool may_send;                 // nothing that is new waits
-        TimestampTz live_published_at; // when a new event was acknowledged last; 0: never
+        bool may_send;                  // nothing that is new waits
+        std::int64_t live_published_at; // when a new event was acknowledged last; 0: never
     };
     // Hears Kafka, notes how far it is, and hands over what may go. Without a transaction. Returns
     // how long to wait at most before the next call, in ms; -1: until wake_fd is set.
-    long step(const Chance &chance, TimestampTz now);
+    long step(const Chance &chance, std::int64_t now);
 
     // The process ends: hears what there is to hear and writes it down.
     void hear() noexcept;
-    void save_now(TimestampTz now);
+    void save_now(std::int64_t now);
     bool is_waiting() const noexcept { return producer_ && producer_->outstanding() > 0; }
     // Ends the producer, and waits so long for its threads; those that do not end in time do by
     // themselves.
@@ -63,18 +64,18 @@ private:
 
     static constexpr int kHeldMs = 100; // until what was locked is tried again
 
-    void look(TimestampTz now);
-    void begin_request(TimestampTz now);
+    void look(std::int64_t now);
+    void begin_request(std::int64_t now);
     void leave_request() noexcept;
-    long advance(const Chance &chance, TimestampTz now);
-    bool save(TimestampTz now, const char *ended);
-    void end(TimestampTz now, const char *state);
-    bool watch_stuck(const Chance &chance, TimestampTz now);
-    long recover(TimestampTz now);
-    long send(const Chance &chance, TimestampTz now);
+    long advance(const Chance &chance, std::int64_t now);
+    bool save(std::int64_t now, const char *ended);
+    void end(std::int64_t now, const char *state);
+    bool watch_stuck(const Chance &chance, std::int64_t now);
+    long recover(std::int64_t now);
+    long send(const Chance &chance, std::int64_t now);
     bool connect(const KafkaSetup &setup);
-    HandOver hand_over_some(std::int64_t most, TimestampTz now);
-    HandOver hand_over(EventTables *tables, TimestampTz now);
+    HandOver hand_over_some(std::int64_t most, std::int64_t now);
+    HandOver hand_over(EventTables *tables);
     const ReplayPlace *place_of(std::int64_t place);
     void add_header(kafka::Record *record) const;
     void note_error(const char *name, const char *text) noexcept;
@@ -85,7 +86,7 @@ private:
     const int wake_fd_;
     std::unique_ptr<kafka::Producer> producer_;
     bool look_ = true;
-    TimestampTz look_at_ = 0; // all the same
+    std::int64_t look_at_ = 0; // all the same
 
     // The replay under way.
     bool active_ = false;
@@ -100,18 +101,18 @@ private:
 
     // Nothing is handed over until what is on its way has been heard of, and taken back.
     bool halted_ = false;
-    TimestampTz halted_since_ = 0;
+    std::int64_t halted_since_ = 0;
     Backoff backoff_;
-    TimestampTz next_attempt_at_ = 0;
+    std::int64_t next_attempt_at_ = 0;
 
     // The first event that is not through, and since when it is the first.
     std::int64_t first_ = -1;
-    TimestampTz first_since_ = 0;
-    TimestampTz published_at_ = 0; // the last one of this replay
+    std::int64_t first_since_ = 0;
+    std::int64_t published_at_ = 0; // the last one of this replay
 
     bool unsaved_ = false;
     bool held_ = false; // a person holds the row: nothing more goes out
-    TimestampTz saved_at_ = 0;
+    std::int64_t saved_at_ = 0;
     MemoryContext event_context_ = nullptr; // reset for each event
 };
 

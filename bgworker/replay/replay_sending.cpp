@@ -6,6 +6,8 @@
 #include "bgworker/guard.h"
 #include "bgworker/short_transaction.h"
 
+#include "extension/core/steady.h"
+
 namespace outbox
 {
 
@@ -53,7 +55,7 @@ void
 Replay::halt() noexcept
 {
     if (!halted_)
-        halted_since_ = GetCurrentTimestamp();
+        halted_since_ = steady_now();
     halted_ = true;
 }
 
@@ -62,7 +64,7 @@ void
 Replay::note_failure(const kafka::Failure &failure) noexcept
 {
     const int64 wait = backoff_.fail(random_bits());
-    next_attempt_at_ = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), wait);
+    next_attempt_at_ = TimestampTzPlusMilliseconds(steady_now(), wait);
     note_error(failure.name, failure.text);
 }
 
@@ -71,7 +73,7 @@ Replay::delivered(std::uint64_t tag) noexcept
 {
     if (!flight_.published(static_cast<std::int64_t>(tag)))
         return;
-    published_at_ = GetCurrentTimestamp();
+    published_at_ = steady_now();
     backoff_.succeed();
 }
 
@@ -130,7 +132,7 @@ Replay::hear() noexcept
 // An event that does not come through while others do will not: its topic is not to be had, and
 // librdkafka says nothing. While nothing comes through, it is Kafka, and the replay waits.
 bool
-Replay::watch_stuck(const Chance &chance, TimestampTz now)
+Replay::watch_stuck(const Chance &chance, std::int64_t now)
 {
     constexpr int kStuckMs = 30 * 1000;
     if (flight_.on_their_way() == 0 || flight_.first() != first_ || halted_)
@@ -141,7 +143,7 @@ Replay::watch_stuck(const Chance &chance, TimestampTz now)
     }
     if (!TimestampDifferenceExceeds(first_since_, now, kStuckMs))
         return false;
-    const TimestampTz half_ago = TimestampTzPlusMilliseconds(now, -kStuckMs / 2);
+    const std::int64_t half_ago = TimestampTzPlusMilliseconds(now, -kStuckMs / 2);
     const bool others_flow = Max(chance.live_published_at, published_at_) > half_ago;
     note_error("_TIMED_OUT", others_flow ? "an event was not acknowledged for 30 seconds, while "
                                            "others were; is its topic there, and may be written?"
@@ -151,7 +153,7 @@ Replay::watch_stuck(const Chance &chance, TimestampTz now)
 }
 
 long
-Replay::recover(TimestampTz now)
+Replay::recover(std::int64_t now)
 {
     constexpr int kLastReportsMs = 2000;
     constexpr long kPollMs = 20;
@@ -181,7 +183,7 @@ Replay::connect(const KafkaSetup &setup)
 }
 
 long
-Replay::send(const Chance &chance, TimestampTz now)
+Replay::send(const Chance &chance, std::int64_t now)
 {
     if (next_attempt_at_ > now)
         return TimestampDifferenceMilliseconds(now, next_attempt_at_);
@@ -206,7 +208,7 @@ Replay::send(const Chance &chance, TimestampTz now)
 }
 
 Replay::HandOver
-Replay::hand_over_some(std::int64_t most, TimestampTz now)
+Replay::hand_over_some(std::int64_t most, std::int64_t now)
 {
     if (event_context_ == nullptr)
         event_context_ =
@@ -219,9 +221,9 @@ Replay::hand_over_some(std::int64_t most, TimestampTz now)
     const MemoryContext outer = MemoryContextSwitchTo(event_context_);
     for (std::int64_t i = 0; i < most && result == HandOver::next && flight_.next() >= 0; i++)
     {
-        result = hand_over(&tables, now);
+        result = hand_over(&tables);
         MemoryContextReset(event_context_);
-        if (TimestampDifferenceExceeds(now, GetCurrentTimestamp(), kStepMs))
+        if (TimestampDifferenceExceeds(now, steady_now(), kStepMs))
             break;
     }
     (void) MemoryContextSwitchTo(outer);
@@ -260,13 +262,14 @@ Replay::add_header(kafka::Record *record) const
 }
 
 Replay::HandOver
-Replay::hand_over(EventTables *tables, TimestampTz now)
+Replay::hand_over(EventTables *tables)
 {
+    const TimestampTz clock = GetCurrentTimestamp();
     const std::int64_t place = flight_.next();
     const ReplayPlace *found = place_of(place);
     EventRow event;
     if (found == nullptr || found->slot < 0 || found->slot >= kRingSlots ||
-        !find_event(tables, found->slot, found->xid, found->seq, now, &event))
+        !find_event(tables, found->slot, found->xid, found->seq, clock, &event))
     {
         flight_.left_out(true);
         return HandOver::next;
@@ -274,7 +277,7 @@ Replay::hand_over(EventTables *tables, TimestampTz now)
     EventLine line;
     kafka::Record record;
     kafka::Failure why;
-    if (!read_record(event, now, &line, &record, &why))
+    if (!read_record(event, clock, &line, &record, &why))
     {
         note_refusal(place, why);
         flight_.left_out(false);
