@@ -1,10 +1,9 @@
 // What a session can see of the relay, and of the database that it works for.
 
+#include "control_file.h"
 #include "result_row.h"
 #include "shared_state.h"
 #include "transaction.h"
-
-#include <sys/stat.h>
 
 extern "C"
 {
@@ -122,11 +121,7 @@ extern "C"
     Datum outbox_data_directory(PG_FUNCTION_ARGS)
     {
         (void) fcinfo;
-        struct stat control_file;
-        if (stat(XLOG_CONTROL_FILE, &control_file) != 0)
-            ereport(ERROR, (errcode_for_file_access(),
-                            errmsg("could not stat file \"%s\": %m", XLOG_CONTROL_FILE)));
-        PG_RETURN_INT64(static_cast<int64>(control_file.st_ino));
+        PG_RETURN_INT64(outbox::directory_identity(outbox::control_file_identity()));
     }
 
     Datum outbox_timeline(PG_FUNCTION_ARGS)

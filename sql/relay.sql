@@ -15,7 +15,7 @@ returns bigint
 language c stable parallel safe
 as 'MODULE_PATHNAME', 'outbox_data_directory';
 comment on function outbox.data_directory() is
-  'A number that a copy of the data directory, unlike the directory itself, does not have: the inode of its control file.';
+  'A number that a copy of the data directory, unlike the directory itself, does not have: from the inode of its control file and the time when that was made.';
 
 create function outbox.timeline()
 returns int

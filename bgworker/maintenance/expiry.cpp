@@ -8,6 +8,7 @@
 #include "bgworker/short_transaction.h"
 #include "bgworker/spi_call.h"
 
+#include "extension/core/steady.h"
 #include "extension/settings.h"
 
 namespace outbox
@@ -19,6 +20,7 @@ namespace
 constexpr int64 kSecondUs = 1000000;
 // A step holds its locks on rows that it removes no longer than this, but does one block at least.
 constexpr int64 kStepUs = 20 * 1000;
+constexpr int64 kAheadUs = 60 * kSecondUs;
 constexpr BlockNumber kMinBlocks = 32;   // 256 kB, one step for a small table
 constexpr BlockNumber kMaxBlocks = 2048; // 16 MB
 constexpr int kKeysRoundS = 60 * 60;
@@ -30,11 +32,29 @@ struct ExpiringTable
 {
     const char *name;
     const char *column;
+    const char *stamped;    // when the row was written; it cannot be later than now
+    const char *is_now;     // of the rows in $1, that time becomes now
     BlockNumber next_block; // InvalidBlockNumber: not begun
 };
 
-ExpiringTable processed_events = {"processed_events", "processed_at", InvalidBlockNumber};
-ExpiringTable idempotency_keys = {"idempotency_keys", "expires_at", InvalidBlockNumber};
+// Those that somebody works on are for the next time.
+#define OF_PLACES(table)                                                                           \
+    "where x.ctid operator(pg_catalog.=) any (array(select y.ctid from outbox." table " y "        \
+    "where y.ctid operator(pg_catalog.=) any ($1) for no key update skip locked))"
+
+ExpiringTable processed_events = {
+    "processed_events", "processed_at", "processed_at",
+    "update outbox.processed_events x set processed_at = pg_catalog.clock_timestamp() " OF_PLACES(
+        "processed_events"),
+    InvalidBlockNumber};
+ExpiringTable idempotency_keys = {
+    "idempotency_keys", "expires_at", "started_at",
+    "update outbox.idempotency_keys x set started_at = pg_catalog.clock_timestamp(), "
+    "lease_until = pg_catalog.clock_timestamp() operator(pg_catalog.+) "
+    " (x.lease_until operator(pg_catalog.-) x.started_at), "
+    "expires_at = pg_catalog.clock_timestamp() operator(pg_catalog.+) "
+    " (x.expires_at operator(pg_catalog.-) x.started_at) " OF_PLACES("idempotency_keys"),
+    InvalidBlockNumber};
 
 bool
 delete_row(Relation relation, TupleTableSlot *slot)
@@ -45,20 +65,57 @@ delete_row(Relation relation, TupleTableSlot *slot)
                               GetActiveSnapshot(), InvalidSnapshot, false, &unused, false) == TM_Ok;
 }
 
+// Times of a clock that was ahead; a minute is none of it.
+bool
+is_later_than_now(TupleTableSlot *slot, AttrNumber column)
+{
+    bool is_null;
+    const Datum time = slot_getattr(slot, column, &is_null);
+    return !is_null && DatumGetTimestampTz(time) > GetCurrentTimestamp() + kAheadUs;
+}
+
+void
+make_now(const ExpiringTable &table, Datum *places, int count)
+{
+    Oid types[] = {get_array_type(TIDOID)};
+    Datum values[] = {PointerGetDatum(
+        construct_array(places, count, TIDOID, sizeof(ItemPointerData), false, 's'))};
+    spi_connect();
+    spi_execute(table.is_now, 1, types, values, SPI_OK_UPDATE);
+    (void) SPI_finish();
+}
+
+struct Columns
+{
+    AttrNumber expires;
+    AttrNumber stamped;
+};
+
 int64
-remove_from_block(Relation relation, BlockNumber block, AttrNumber column, TimestampTz expired,
-                  TupleTableSlot *slot)
+remove_from_block(const ExpiringTable &table, Relation relation, BlockNumber block,
+                  const Columns &columns, TimestampTz expired, TupleTableSlot *slot)
 {
     TableScanDesc scan = begin_block_scan(relation, GetActiveSnapshot(), block);
+    static ItemPointerData places[MaxHeapTuplesPerPage];
+    static Datum later[MaxHeapTuplesPerPage];
+    int count = 0;
     int64 removed = 0;
     while (next_of_block(scan, slot))
     {
         bool is_null;
-        const Datum time = slot_getattr(slot, column, &is_null);
+        const Datum time = slot_getattr(slot, columns.expires, &is_null);
         if (!is_null && DatumGetTimestampTz(time) <= expired && delete_row(relation, slot))
             removed++;
+        else if (count < MaxHeapTuplesPerPage && is_later_than_now(slot, columns.stamped))
+        {
+            places[count] = slot->tts_tid;
+            later[count] = PointerGetDatum(&places[count]);
+            count++;
+        }
     }
     table_endscan(scan);
+    if (count > 0)
+        make_now(table, later, count);
     return removed;
 }
 
@@ -70,6 +127,16 @@ blocks_of_step(BlockNumber blocks, int round_s)
     return Min(Min(Max(even, kMinBlocks), kMaxBlocks), blocks);
 }
 
+AttrNumber
+column_of(const ExpiringTable &table, Relation relation, const char *name)
+{
+    const AttrNumber column = get_attnum(RelationGetRelid(relation), name);
+    if (column == InvalidAttrNumber)
+        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_COLUMN),
+                        errmsg("outbox relay: outbox.%s has no column %s", table.name, name)));
+    return column;
+}
+
 int64
 remove_from_table(ExpiringTable *table, Relation relation, TimestampTz expired, int round_s)
 {
@@ -79,21 +146,18 @@ remove_from_table(ExpiringTable *table, Relation relation, TimestampTz expired, 
     // A relay that is often started anew would otherwise see the first blocks only.
     if (table->next_block == InvalidBlockNumber)
         table->next_block = static_cast<BlockNumber>(random_bits() % blocks);
-    const AttrNumber column = get_attnum(RelationGetRelid(relation), table->column);
-    if (column == InvalidAttrNumber)
-        ereport(ERROR,
-                (errcode(ERRCODE_UNDEFINED_COLUMN),
-                 errmsg("outbox relay: outbox.%s has no column %s", table->name, table->column)));
+    const Columns columns = {column_of(*table, relation, table->column),
+                             column_of(*table, relation, table->stamped)};
     TupleTableSlot *slot = table_slot_create(relation, nullptr);
-    const TimestampTz end = GetCurrentTimestamp() + kStepUs;
+    const int64 end = steady_now() + kStepUs;
     int64 removed = 0;
     for (BlockNumber left = blocks_of_step(blocks, round_s); left > 0; left--)
     {
         CHECK_FOR_INTERRUPTS();
         if (table->next_block >= blocks)
             table->next_block = 0;
-        removed += remove_from_block(relation, table->next_block++, column, expired, slot);
-        if (GetCurrentTimestamp() >= end)
+        removed += remove_from_block(*table, relation, table->next_block++, columns, expired, slot);
+        if (steady_now() >= end)
             break;
     }
     ExecDropSingleTupleTableSlot(slot);

@@ -142,7 +142,16 @@ look_around(TimestampTz now, Look *look)
 {
     EventTables tables = {};
     begin_transaction();
-    const bool opened = lock_tables() && open_events(&tables) == OpenResult::opened;
+    bool opened = lock_tables();
+    const bool later = opened && has_later_times();
+    if (later && lock_if_free("relay_position", RowExclusiveLock))
+    {
+        ereport(LOG, (errmsg("outbox: times that are in the future count as now"),
+                      errdetail("The server's clock was ahead when they were written.")));
+        make_later_times_now();
+    }
+    // A statement of its own sees what was written.
+    opened = opened && !later && open_events(&tables) == OpenResult::opened;
     int64 lowest = 0;
     if (opened)
     {

@@ -23,7 +23,49 @@ constexpr const char *kOld =
     " where p.updated_at operator(pg_catalog.<=) $1), "
     "(select t.snapshot::text from outbox.ticks t where t.published_at operator(pg_catalog.<=) $1 "
     " and t.xmin operator(pg_catalog.=) t.written_by::xid "
-    " order by t.published_at desc limit 1))";
+    " order by t.published_at desc, t.next_xid desc limit 1))";
+
+// Times of a clock that was set forward for a while count as now, or nothing would be old for as
+// long. A clock that is a little ahead is none of it.
+#define LATER_THAN_NOW(time)                                                                       \
+    time " operator(pg_catalog.>) (pg_catalog.clock_timestamp() "                                  \
+         "operator(pg_catalog.+) '1 minute'::interval)"
+
+constexpr const char *kAnyLater = "select exists (select from outbox.ring r where " LATER_THAN_NOW(
+    "greatest(r.began_at, r.ended_at, r.restored_at)") ") "
+                                                       "or exists (select from outbox.ticks t "
+                                                       "where " LATER_THAN_NOW(
+                                                           "t.published_at") " "
+                                                                             " and t.xmin "
+                                                                             "operator(pg_catalog.="
+                                                                             ") t.written_by::xid) "
+                                                                             "or exists (select "
+                                                                             "from "
+                                                                             "outbox.current_"
+                                                                             "position p "
+                                                                             "where"
+                                                                             " " LATER_THAN_NOW(
+                                                                                 "p.updated_at") ")";
+
+constexpr const char *kRingIsNow =
+    "update outbox.ring r set began_at = least(r.began_at, n.now), "
+    "ended_at = least(r.ended_at, n.now), restored_at = least(r.restored_at, n.now) "
+    "from (select pg_catalog.clock_timestamp() as now) n where " LATER_THAN_NOW(
+        "greatest(r.began_at, r.ended_at, r.restored_at)");
+
+constexpr const char *kTicksAreNow =
+    "update outbox.ticks t set published_at = pg_catalog.clock_timestamp(), "
+    "written_by = pg_catalog.pg_current_xact_id() where " LATER_THAN_NOW(
+        "t.published_at") " "
+                          "and t.xmin operator(pg_catalog.=) t.written_by::xid";
+
+constexpr const char *kPositionIsNow =
+    "update outbox.relay_position p set updated_at = pg_catalog.clock_timestamp(), "
+    "written_by = pg_catalog.pg_current_xact_id() where " LATER_THAN_NOW(
+        "p.updated_at") " "
+                        "and p.system_identifier operator(pg_catalog.=) outbox.system_identifier() "
+                        "and p.database_oid operator(pg_catalog.=) $1 "
+                        "and p.xmin operator(pg_catalog.=) p.written_by::xid";
 
 constexpr const char *kSetAside =
     "select (select pg_catalog.count(*) from (select from outbox.deliveries d "
@@ -232,6 +274,30 @@ write_held_back(int slot, const char *by)
     const char nulls[] = {' ', by == nullptr ? 'n' : ' ', '\0'};
     spi_connect();
     spi_expect(SPI_execute_with_args(kHeldBack, 2, types, values, nulls, false, 0), SPI_OK_UPDATE);
+    SPI_finish();
+}
+
+bool
+has_later_times()
+{
+    bool is_null;
+    spi_connect();
+    spi_execute(kAnyLater, 0, nullptr, nullptr, SPI_OK_SELECT);
+    const bool any =
+        DatumGetBool(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &is_null));
+    SPI_finish();
+    return any;
+}
+
+void
+make_later_times_now()
+{
+    Oid types[] = {OIDOID};
+    Datum values[] = {ObjectIdGetDatum(MyDatabaseId)};
+    spi_connect();
+    spi_execute(kRingIsNow, 0, nullptr, nullptr, SPI_OK_UPDATE);
+    spi_execute(kTicksAreNow, 0, nullptr, nullptr, SPI_OK_UPDATE);
+    spi_execute(kPositionIsNow, 1, types, values, SPI_OK_UPDATE);
     SPI_finish();
 }
 

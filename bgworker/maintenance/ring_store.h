@@ -24,6 +24,11 @@ int read_ring(RingRow *rows);
 bool read_published(XidSnapshot *published);
 bool read_old(TimestampTz cutoff, XidSnapshot *old);
 
+// Times that the ring goes by and that are more than a minute in the future, as the clock was set
+// forward when they were written. Written anew, they count as now.
+bool has_later_times();
+void make_later_times_now();
+
 // How many events of a slot are set aside, counted as far as it matters.
 constexpr int64 kMostCounted = 10000;
 struct SetAside

@@ -5,6 +5,8 @@
 #include "bgworker/guard.h"
 #include "bgworker/spi_call.h"
 
+#include "extension/control_file.h"
+
 namespace outbox
 {
 
@@ -15,9 +17,12 @@ namespace
 //   own       written by this database's relay, and still where it put it
 //   promoted  the same, before this server was promoted from a standby
 //   moved     the same, in another data directory on the same timeline: a copy, as far as one can
-//   see edited    of this database, but somebody else wrote it upgraded  ours, from before
-//   pg_upgrade, which keeps transaction ids and changes the identifier copied    from the database
-//   that this one was made from as a template restored  from a dump
+//             see
+//   renumbered  the same as own, written before birth times counted
+//   edited    of this database, but somebody else wrote it
+//   upgraded  ours, from before pg_upgrade, which keeps transaction ids and changes the identifier
+//   copied    from the database that this one was made from as a template
+//   restored  from a dump
 // Two clusters can use the same transaction ids, so a foreign identifier beside restored events is
 // taken for a dump.
 constexpr const char *kSelect =
@@ -27,6 +32,7 @@ constexpr const char *kSelect =
     "   case when p.database_oid operator(pg_catalog.=) $1 then 'edited' else 'restored' end "
     "  when p.database_oid operator(pg_catalog.<>) $1 then 'copied' "
     "  when p.data_directory operator(pg_catalog.=) outbox.data_directory() then 'own' "
+    "  when p.data_directory operator(pg_catalog.=) $2 then 'renumbered' "
     "  when p.timeline operator(pg_catalog.=) outbox.timeline() then 'moved' "
     "  else 'promoted' end "
     " when p.xmin operator(pg_catalog.<>) p.written_by::xid "
@@ -210,9 +216,12 @@ LoadResult
 load_position(StoredPosition *stored, char *problem, size_t problem_size)
 {
     spi_connect();
-    Oid types[] = {OIDOID};
-    Datum values[] = {ObjectIdGetDatum(MyDatabaseId)};
-    spi_execute(kSelect, 1, types, values, SPI_OK_SELECT);
+    FileIdentity without_birth = control_file_identity();
+    without_birth.has_birth = false;
+    Oid types[] = {OIDOID, INT8OID};
+    Datum values[] = {ObjectIdGetDatum(MyDatabaseId),
+                      Int64GetDatum(directory_identity(without_birth))};
+    spi_execute(kSelect, 2, types, values, SPI_OK_SELECT);
     Counts counts = {};
     const char *broken = read_rows(stored, &counts);
     if (broken != nullptr)

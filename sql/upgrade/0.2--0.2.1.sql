@@ -9,6 +9,9 @@ create index deliveries_slot on outbox.deliveries (slot, state);
 alter table outbox.relay_position add rows_counted boolean;
 -- include position_columns
 -- include event_status
+-- include replayable_events
+comment on function outbox.data_directory() is
+  'A number that a copy of the data directory, unlike the directory itself, does not have: from the inode of its control file and the time when that was made.';
 
 -- What 0.2 does not have.
 -- include restore

@@ -1,0 +1,50 @@
+// What a clock that was set forward has left behind.
+#include <sys/stat.h>
+
+#include "servers.h"
+
+using namespace outbox::test;
+
+namespace
+{
+
+bool
+comes_true(Db &db, const std::string &what)
+{
+    return wait_until(std::chrono::seconds(40), [&] { return db.value(what) == "t"; });
+}
+
+} // namespace
+
+// As after seconds with a clock ten years ahead: what was written then is as old as it looks when
+// somebody looks at it first, and goes after the same time as all else.
+TEST(Clock, TimesInTheFutureCountAsNow)
+{
+    OwnCluster server(Settings{{"outbox.retention", "6s"}, {"outbox.processed_retention", "3s"}});
+    TestDatabase database(server);
+    kafka().create_topic(database.topic());
+    Db db = database.connect();
+    db.exec("begin");
+    db.exec("select outbox.emit($1, 'k', 'made', '{}')", database.type());
+    db.exec("select outbox.mark_processed(gen_random_uuid(), 'consumer')");
+    db.exec("insert into outbox.idempotency_keys (scope, key, request_hash, owner, started_at, "
+            "expires_at) values ('s', 'k', '', gen_random_uuid(), now() + interval '10 years', "
+            "now() + interval '10 years 2 seconds')");
+    db.exec("update outbox.processed_events set processed_at = now() + interval '10 years'");
+    db.exec("commit");
+    ASSERT_EQ(db.value("select outbox.drain('30 s')"), "t");
+    db.exec("begin");
+    db.exec("update outbox.ring set began_at = began_at + interval '10 years', "
+            "ended_at = ended_at + interval '10 years'");
+    db.exec("update outbox.ticks set published_at = published_at + interval '10 years', "
+            "written_by = pg_current_xact_id()");
+    db.exec("update outbox.relay_position set updated_at = updated_at + interval '10 years', "
+            "written_by = pg_current_xact_id()");
+    db.exec("commit");
+
+    EXPECT_TRUE(comes_true(db, "select sum(truncations) > 0 from outbox.ring"))
+        << db.value("select string_agg(r::text, e'\\n') from outbox.ring r");
+    EXPECT_TRUE(comes_true(db, "select not exists (select from outbox.processed_events)"));
+    EXPECT_TRUE(comes_true(db, "select not exists (select from outbox.idempotency_keys)"));
+    EXPECT_EQ(db.value("select state from outbox.relay_status"), "running");
+}
