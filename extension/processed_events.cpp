@@ -104,7 +104,7 @@ primary_key(const ResultRelInfo *result)
              errhint("Make it again as the extension did.")));
 }
 
-// Whether nothing was added to the table that an insert has to look at.
+// Whether nothing was added to the table that an insert has to look at, but indexes.
 bool
 is_as_made(Relation table)
 {
@@ -247,6 +247,9 @@ void
 insert_processed(Datum consumer, Datum *ids, int count, bool *is_new)
 {
     Relation table = table_open(own_relation(kTable), RowExclusiveLock);
+    // Whoever calls lends his rights to what is attached to the table: expressions of its indexes
+    // are evaluated here. With the lock, so that nobody attaches more.
+    require_trusted_objects();
     if (!is_as_made(table))
     {
         table_close(table, NoLock);
