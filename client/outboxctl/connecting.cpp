@@ -88,12 +88,12 @@ connect(const Settings &settings)
     running++;
     std::thread([attempt] { run(attempt); }).detach();
     // libpq's time-outs bound it.
+    PostponedStop stop;
     Woken woken = Woken::kTimeout;
     while (woken != Woken::kReady)
     {
         woken = wait_for(attempt->ready, POLLIN, Clock::now() + std::chrono::hours(1));
-        if (woken == Woken::kStop)
-            stop_here();
+        stop.note(woken);
     }
     if (!attempt->connection)
         throw std::bad_alloc();

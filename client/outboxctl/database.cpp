@@ -249,6 +249,7 @@ Database::last_result(Clock::time_point deadline)
 {
     PGconn *connection = connection_.get();
     std::unique_ptr<PGresult, decltype(&PQclear)> result(nullptr, &PQclear);
+    PostponedStop stop;
     for (;;)
     {
         const int unsent = PQflush(connection);
@@ -264,6 +265,7 @@ Database::last_result(Clock::time_point deadline)
         }
         const short events = static_cast<short>(POLLIN | (unsent > 0 ? POLLOUT : 0));
         const Woken woken = wait_for(PQsocket(connection), events, deadline);
+        stop.note(woken);
         if (woken == Woken::kTimeout)
             throw ConnectionError("the server did not answer within " +
                                   std::to_string(kAnswerLimit.count()) + " s");

@@ -110,6 +110,12 @@ wait_for(int fd, short events, Clock::time_point deadline)
     }
 }
 
+PostponedStop::~PostponedStop()
+{
+    if (came_)
+        (void) raise(SIGTSTP); // blocked, so that wait_for() gets it
+}
+
 void
 stop_here()
 {

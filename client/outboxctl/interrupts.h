@@ -45,4 +45,18 @@ Woken wait_for(int fd, short events, Clock::time_point deadline);
 // Stops this process as Ctrl-Z does; returns when it is continued.
 void stop_here();
 
+// For who waits and cannot tidy up: a Ctrl-Z that came meanwhile comes again at the end.
+class PostponedStop
+{
+public:
+    PostponedStop() = default;
+    ~PostponedStop();
+    PostponedStop(const PostponedStop &) = delete;
+    PostponedStop &operator=(const PostponedStop &) = delete;
+    void note(Woken woken) { came_ = came_ || woken == Woken::kStop; }
+
+private:
+    bool came_ = false;
+};
+
 } // namespace outbox::ctl

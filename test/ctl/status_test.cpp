@@ -193,6 +193,32 @@ TEST_F(Watch, CtrlZGivesTheTerminalBackAndContinuingTakesItAgain)
     EXPECT_EQ(terminal.ends(std::chrono::seconds(5)), 0);
 }
 
+TEST_F(Watch, CtrlZWhileTheServerIsAskedIsNotLost)
+{
+    Db other = database_.connect();
+    Pty terminal({outboxctl(), "status", "--watch", "--interval", "50ms"}, environment());
+    const termios before = terminal.settings();
+    ASSERT_TRUE(terminal.shows("q or Ctrl-C ends")) << terminal.output();
+    other.exec("begin");
+    other.exec("lock table outbox.pauses in access exclusive mode"); // status looks at it
+    ASSERT_TRUE(wait_until(std::chrono::seconds(10),
+                           [&]
+                           {
+                               return db_.value("select count(*) from pg_locks where not granted "
+                                                "and relation = 'outbox.pauses'::regclass") != "0";
+                           }));
+    terminal.mark();
+    terminal.signal(SIGTSTP);
+    other.exec("commit");
+    EXPECT_TRUE(terminal.shows("\x1b[?1049l"));
+    EXPECT_TRUE(
+        wait_until(std::chrono::seconds(5), [&] { return same(before, terminal.settings()); }));
+    terminal.signal(SIGCONT);
+    EXPECT_TRUE(terminal.shows("\x1b[?1049h"));
+    terminal.type("\3");
+    EXPECT_EQ(terminal.ends(std::chrono::seconds(5)), 0);
+}
+
 TEST_F(Watch, ColoursFollowNoColor)
 {
     Environment plain = environment();
