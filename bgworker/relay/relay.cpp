@@ -202,6 +202,30 @@ save(bool at_once)
     return saving.failing() ? saving.due_within_ms() : wait_ms;
 }
 
+// Ends the process: without the extension there is nothing to do, with a part of it a person has.
+[[noreturn]] void
+stop_as_gone()
+{
+    constexpr const char *kTables[] = {"relay_position", "deliveries", "pauses",
+                                       "events",         "ring",       "ticks"};
+    const char *missing = nullptr;
+    begin_transaction();
+    if (OidIsValid(get_extension_oid("outbox", true)))
+        for (const char *table : kTables)
+            if (missing == nullptr && !OidIsValid(find_own_relation(table)))
+                missing = table;
+    end_transaction();
+    if (missing != nullptr)
+    {
+        char problem[NAMEDATALEN + 96];
+        snprintf(problem, sizeof(problem),
+                 "outbox.%s is missing: it was dropped, renamed or taken from the extension",
+                 missing);
+        stop_for_a_person(problem);
+    }
+    exit_as(RelayExit::no_extension);
+}
+
 // One round: hear Kafka, hand over, save. Returns how long to wait for the next one at most.
 long
 run_round()
@@ -243,7 +267,7 @@ run_round()
         wait_ms = sooner(wait_ms, kLockedMs);
         break;
     case StepResult::gone:
-        exit_as(RelayExit::no_extension);
+        stop_as_gone();
     }
     wait_ms = sooner(wait_ms, publisher.redeliver_within_ms(now));
     // Before those who wait for the position hear of it.
@@ -405,8 +429,10 @@ begin_loading()
     for (;;)
     {
         begin_transaction();
-        // Without the extension there is nothing to lock, which load() finds out.
+        // What is missing cannot be locked, which is found out later.
         if (!OidIsValid(find_own_relation("relay_position")) ||
+            !OidIsValid(find_own_relation("deliveries")) ||
+            !OidIsValid(find_own_relation("ring")) ||
             (lock_if_free("relay_position", RowExclusiveLock) &&
              lock_if_free("deliveries", RowExclusiveLock) && lock_if_free("ring", AccessShareLock)))
             return;
