@@ -3,6 +3,7 @@
 #include "event_checks.h"
 #include "event_layout.h"
 #include "own_relations.h"
+#include "own_trigger.h"
 #include "transaction.h"
 
 namespace outbox
@@ -169,9 +170,9 @@ changed(const NewRow &row, Changes &changes)
                                      changes.values, changes.nulls);
 }
 
-// A row with the numbers of its own: of a restored dump, or from insert_event(). Nobody but the
-// owner may write these columns. A dump's transaction ids mean nothing here, so they are marked by
-// their sign until the relay has looked at them; see bgworker/publishing/restore.cpp.
+// A row with the numbers of its own: of a restored dump, or from insert_event(). A dump's
+// transaction ids mean nothing here, so they are marked by their sign until the relay has looked at
+// them; see bgworker/publishing/restore.cpp.
 bool
 has_numbers(const NewRow &row, int64 *xid, int64 *seq)
 {
@@ -258,14 +259,69 @@ complete_row(const NewRow &row)
     return changed(row, changes);
 }
 
-HeapTuple
-inserted_row(const NewRow &row)
+bool
+may_write(Oid table, AttrNumber column)
 {
+    return pg_class_aclcheck(table, GetUserId(), ACL_INSERT) == ACLCHECK_OK ||
+           pg_attribute_aclcheck(table, column, GetUserId(), ACL_INSERT) == ACLCHECK_OK;
+}
+
+// Nobody but the owner, and who has the right to all columns, may write these; and nobody
+// restores a dump in a trigger.
+bool
+may_restore(const NewRow &row, Relation partition)
+{
+    const Oid all = own_relation("events");
+    const auto writes = [&](EventColumn number)
+    {
+        const char *name =
+            NameStr(TupleDescAttr(row.desc, row.layout.place_of(number) - 1)->attname);
+        const AttrNumber place = get_attnum(all, name);
+        return may_write(RelationGetRelid(partition), row.layout.place_of(number)) ||
+               (place != InvalidAttrNumber && may_write(all, place));
+    };
+    return writes(kXid) && writes(kSeq);
+}
+
+// It may be restored only if nothing but the statement can have given it its numbers: whatever
+// else has would never be published.
+void
+check_restored(const NewRow &row, const TriggerData *data, RowOf origin)
+{
+    constexpr const char *kDetail = "Only the rows of a dump have an xid and a seq already.";
+    if (origin == RowOf::statement_in_trigger)
+        ereport(ERROR, (errcode(ERRCODE_TRIGGERED_DATA_CHANGE_VIOLATION),
+                        errmsg("an event that is inserted in a trigger must not have numbers"),
+                        errdetail("%s", kDetail),
+                        errhint("Leave out the columns xid and seq, or use outbox.emit().")));
+    if (!may_restore(row, data->tg_relation))
+        refuse_changed_numbers();
+    const char *trigger = earlier_trigger(data);
+    if (trigger != nullptr)
+        ereport(ERROR,
+                (errcode(ERRCODE_TRIGGERED_DATA_CHANGE_VIOLATION),
+                 errmsg("an event has numbers that trigger \"%s\" of outbox.%s may have given it",
+                        trigger, RelationGetRelationName(data->tg_relation)),
+                 errdetail("%s", kDetail),
+                 errhint("Leave the columns xid and seq alone in the trigger, and disable it "
+                         "while a dump is restored.")));
+}
+
+HeapTuple
+inserted_row(const NewRow &row, const TriggerData *data)
+{
+    if (is_repeated(data))
+        return row.tuple;
     int64 xid;
     int64 seq;
-    if (!has_numbers(row, &xid, &seq))
+    const bool numbered = has_numbers(row, &xid, &seq);
+    const RowOf origin = row_of(numbered, xid, seq);
+    if (!numbered)
         return complete_row(row);
-    return is_being_inserted(xid, seq) ? row.tuple : mark_restored(row, xid);
+    if (origin == RowOf::emit)
+        return row.tuple;
+    check_restored(row, data, origin);
+    return mark_restored(row, xid);
 }
 
 } // namespace
@@ -306,20 +362,11 @@ extern "C"
 
     Datum outbox_before_event_insert(PG_FUNCTION_ARGS)
     {
-        if (!CALLED_AS_TRIGGER(fcinfo))
-            ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-                            errmsg("outbox.before_event_insert() is a trigger function"),
-                            errhint("It belongs to outbox.events and is not to be called.")));
-        TriggerData *data = reinterpret_cast<TriggerData *>(fcinfo->context);
-        if (!TRIGGER_FIRED_BEFORE(data->tg_event) || !TRIGGER_FIRED_BY_INSERT(data->tg_event) ||
-            !TRIGGER_FIRED_FOR_ROW(data->tg_event))
-            ereport(ERROR,
-                    (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-                     errmsg("outbox.before_event_insert() must be fired before insert for each "
-                            "row of outbox.events")));
+        const TriggerData *data = outbox::own_trigger(fcinfo, "before_event_insert", "events",
+                                                      outbox::Firing::before_insert_row);
         const outbox::NewRow row = {data->tg_trigtuple, RelationGetDescr(data->tg_relation),
                                     outbox::event_layout(data->tg_relation)};
         outbox::require_usable(data->tg_relation);
-        PG_RETURN_POINTER(outbox::inserted_row(row));
+        PG_RETURN_POINTER(outbox::inserted_row(row, data));
     }
 }

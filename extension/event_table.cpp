@@ -8,7 +8,9 @@
 extern "C"
 {
 #include "common/hashfn.h"
+#include "parser/parse_coerce.h"
 #include "rewrite/rewriteHandler.h"
+#include "utils/fmgrprotos.h"
 }
 
 namespace outbox
@@ -46,13 +48,38 @@ random_bytes()
 constexpr int64 kUnixEpochOffsetUs =
     (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * static_cast<int64>(86400) * 1000000;
 
-// The row that insert_event() is at. Numbers are not given twice, so what an error leaves behind
-// does no harm.
-struct
+// A row that insert_event() is at. Triggers of the table can emit events themselves, so there may
+// be several, one in a trigger of the other; each is on the stack of its insert_event(), and gone
+// with it, however it ends.
+struct BeingInserted
 {
     int64 xid;
     int64 seq;
-} being_inserted = {0, 0};
+    int depth;   // of triggers around insert_event(); our trigger is one deeper
+    bool passed; // our trigger has seen it
+    BeingInserted *outer;
+};
+BeingInserted *being_inserted = nullptr;
+
+int
+trigger_depth()
+{
+    return DatumGetInt32(DirectFunctionCall1(pg_trigger_depth, static_cast<Datum>(0)));
+}
+
+// The null of a domain, which has to be checked; nothing for other types.
+Node *
+null_of_domain(const Form_pg_attribute attribute)
+{
+    int32 modifier = attribute->atttypmod;
+    const Oid base = getBaseTypeAndTypmod(attribute->atttypid, &modifier);
+    if (base == attribute->atttypid)
+        return nullptr;
+    Const *null = makeConst(base, modifier, attribute->attcollation, attribute->attlen,
+                            static_cast<Datum>(0), true, attribute->attbyval);
+    return coerce_to_domain(reinterpret_cast<Node *>(null), base, modifier, attribute->atttypid,
+                            COERCION_IMPLICIT, COERCE_IMPLICIT_CAST, -1, false);
+}
 
 // Columns that somebody has added, as INSERT fills them when it is not told of them.
 void
@@ -66,7 +93,11 @@ fill_defaults(Relation table, const EventLayout &layout, TupleTableSlot *row, ES
         bool ours = attribute->attisdropped || attribute->attgenerated != '\0';
         for (int n = 0; n < kEventColumns && !ours; n++)
             ours = layout.place[n] == attribute->attnum;
-        Node *expression = ours ? nullptr : build_column_default(table, attribute->attnum);
+        if (ours)
+            continue;
+        Node *expression = build_column_default(table, attribute->attnum);
+        if (expression == nullptr)
+            expression = null_of_domain(attribute);
         if (expression == nullptr)
             continue;
         ExprState *state = ExecPrepareExpr(reinterpret_cast<Expr *>(expression), estate);
@@ -88,8 +119,35 @@ column_like(TupleDesc desc, const Form_pg_attribute wanted)
     return -1;
 }
 
-// With the constraints, defaults, generated columns and row triggers of the table; our own trigger
-// lets the row pass.
+int64
+number(TupleTableSlot *row, const EventLayout &layout, EventColumn column)
+{
+    bool is_null;
+    const Datum value = slot_getattr(row, layout.place_of(column), &is_null);
+    return is_null ? 0 : DatumGetInt64(value);
+}
+
+// Our own trigger lets the row pass; those that come after it must leave its numbers as they are.
+void
+insert_in_frame(Relation table, const EventLayout &layout, TupleTableSlot *row, EState *estate)
+{
+    BeingInserted frame = {number(row, layout, kXid), number(row, layout, kSeq), trigger_depth(),
+                           false, being_inserted};
+    being_inserted = &frame;
+    PG_TRY();
+    {
+        insert_by_rules(table, row, estate);
+    }
+    PG_FINALLY();
+    {
+        being_inserted = frame.outer;
+    }
+    PG_END_TRY();
+    if (number(row, layout, kXid) != frame.xid || number(row, layout, kSeq) != frame.seq)
+        refuse_changed_numbers();
+}
+
+// With the constraints, defaults, generated columns and row triggers of the table.
 void
 insert_with_rules(Relation table, const EventLayout &layout, TupleTableSlot *row)
 {
@@ -99,7 +157,7 @@ insert_with_rules(Relation table, const EventLayout &layout, TupleTableSlot *row
     (void) MemoryContextSwitchTo(outer);
     ExecStoreVirtualTuple(row);
     row->tts_tableOid = RelationGetRelid(table);
-    insert_by_rules(table, row, estate);
+    insert_in_frame(table, layout, row, estate);
     FreeExecutorState(estate);
 }
 
@@ -166,18 +224,32 @@ insert_event(int slot_number, Datum *values, bool *nulls)
         insert_row(table, row);
     }
     else
-    {
-        being_inserted = {DatumGetInt64(values[kXid - 1]), DatumGetInt64(values[kSeq - 1])};
         insert_with_rules(table, layout, row);
-    }
     ExecDropSingleTupleTableSlot(row);
     table_close(table, NoLock);
 }
 
-bool
-is_being_inserted(int64 xid, int64 seq)
+RowOf
+row_of(bool numbered, int64 xid, int64 seq)
 {
-    return xid == being_inserted.xid && seq == being_inserted.seq;
+    const int depth = trigger_depth();
+    BeingInserted *frame = being_inserted;
+    if (frame == nullptr || frame->passed || depth != frame->depth + 1)
+        return depth > 1 ? RowOf::statement_in_trigger : RowOf::statement;
+    if (!numbered || xid != frame->xid || seq != frame->seq)
+        refuse_changed_numbers();
+    frame->passed = true;
+    return RowOf::emit;
+}
+
+void
+refuse_changed_numbers()
+{
+    ereport(ERROR, (errcode(ERRCODE_TRIGGERED_DATA_CHANGE_VIOLATION),
+                    errmsg("a trigger of outbox.events has changed the numbers of an event"),
+                    errdetail("Events are ordered and published by their xid and seq."),
+                    errhint("Leave the columns xid and seq alone in the trigger.")));
+    pg_unreachable();
 }
 
 void

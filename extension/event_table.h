@@ -53,8 +53,18 @@ bool made_last(const pg_uuid_t *id);
 // extension is not in this database, and what event_layout() and require_usable() raise.
 void insert_event(int slot, Datum *values, bool *nulls);
 
-// Whether the row that a trigger of the table is given comes from insert_event().
-bool is_being_inserted(int64 xid, int64 seq);
+// Whose row the trigger of the table is given. Raises triggered_data_change_violation when it is
+// the one of insert_event(), but a trigger has given it other numbers.
+enum class RowOf
+{
+    emit,
+    statement,
+    statement_in_trigger
+};
+RowOf row_of(bool numbered, int64 xid, int64 seq);
+
+// Raises triggered_data_change_violation: a trigger has changed the numbers of an event.
+[[noreturn]] void refuse_changed_numbers();
 
 // Copies the row of one partition to another one, with all columns that both have. Nobody else's
 // code runs.

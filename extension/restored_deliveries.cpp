@@ -3,6 +3,7 @@
 #include "direct_insert.h"
 #include "kept_statement.h"
 #include "own_relations.h"
+#include "own_trigger.h"
 #include "shared_state.h"
 
 namespace outbox
@@ -11,11 +12,8 @@ namespace outbox
 namespace
 {
 
-// Columns of outbox.deliveries, as attribute numbers; sql/deliveries.sql is the other side.
-constexpr int kDeliverySeq = 1;
-constexpr int kDeliveryXid = 2;
-constexpr int kDeliveryEventId = 4;
-
+// Of an event, in the order of find_event's parameters.
+constexpr const char *kEventNumbers[] = {"xid", "seq", "event_id"};
 const Oid kEventTypes[] = {INT8OID, INT8OID, UUIDOID};
 
 KeptStatement find_event = {"select from outbox.events e where e.xid operator(pg_catalog.=) $1 "
@@ -31,16 +29,63 @@ is_relay()
            pg_atomic_read_u32(&slot->relay_pid) == static_cast<uint32>(MyProcPid);
 }
 
+// Which column it is, from 0 on, or -1. A dropped one is in none.
+int
+column_of(TupleDesc desc, const char *name, Oid type)
+{
+    for (int i = 0; i < desc->natts; i++)
+    {
+        const Form_pg_attribute attribute = TupleDescAttr(desc, i);
+        if (!attribute->attisdropped && attribute->atttypid == type &&
+            strcmp(NameStr(attribute->attname), name) == 0)
+            return i;
+    }
+    return -1;
+}
+
+// Where in `from` each column of `to` is; -1 for a dropped one. Raises
+// object_not_in_prerequisite_state unless both have the same columns, whatever their order.
+int *
+match_columns(TupleDesc from, TupleDesc to)
+{
+    int *places = static_cast<int *>(palloc(sizeof(int) * static_cast<size_t>(to->natts)));
+    int unmatched = 0;
+    for (int i = 0; i < from->natts; i++)
+        unmatched += TupleDescAttr(from, i)->attisdropped ? 0 : 1;
+    bool same = true;
+    for (int i = 0; i < to->natts; i++)
+    {
+        const Form_pg_attribute attribute = TupleDescAttr(to, i);
+        places[i] = -1;
+        if (attribute->attisdropped)
+            continue;
+        places[i] = column_of(from, NameStr(attribute->attname), attribute->atttypid);
+        same = same && places[i] >= 0;
+        unmatched--;
+    }
+    if (!same || unmatched != 0)
+        ereport(ERROR,
+                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                 errmsg("outbox.restored_deliveries has not the columns of outbox.deliveries"),
+                 errhint("Give both tables the columns that the extension made.")));
+    return places;
+}
+
 // Numbers alone say nothing: a dump's are those of another database.
 bool
 belongs_to_event_here(HeapTuple row, TupleDesc desc)
 {
     Datum values[3];
-    const int columns[] = {kDeliveryXid, kDeliverySeq, kDeliveryEventId};
     for (int i = 0; i < 3; i++)
     {
+        const int place = column_of(desc, kEventNumbers[i], kEventTypes[i]);
+        if (place < 0)
+            ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                            errmsg("outbox.deliveries has no column \"%s\" of type %s",
+                                   kEventNumbers[i], format_type_be(kEventTypes[i])),
+                            errhint("Undo what was done to the table.")));
         bool is_null;
-        values[i] = heap_getattr(row, columns[i], desc, &is_null);
+        values[i] = heap_getattr(row, place + 1, desc, &is_null);
         if (is_null)
             return true; // the table refuses it
     }
@@ -54,12 +99,15 @@ void
 set_apart(HeapTuple row, TupleDesc desc)
 {
     Relation relation = table_open(own_relation("restored_deliveries"), RowExclusiveLock);
-    if (RelationGetNumberOfAttributes(relation) != desc->natts)
-        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                        errmsg("outbox.restored_deliveries has not the columns of "
-                               "outbox.deliveries")));
-    TupleTableSlot *slot = MakeSingleTupleTableSlot(RelationGetDescr(relation), &TTSOpsVirtual);
-    heap_deform_tuple(row, desc, slot->tts_values, slot->tts_isnull);
+    const TupleDesc target = RelationGetDescr(relation);
+    const int *places = match_columns(desc, target);
+    TupleTableSlot *slot = MakeSingleTupleTableSlot(target, &TTSOpsVirtual);
+    for (int i = 0; i < target->natts; i++)
+    {
+        slot->tts_isnull[i] = true;
+        if (places[i] >= 0)
+            slot->tts_values[i] = heap_getattr(row, places[i] + 1, desc, &slot->tts_isnull[i]);
+    }
     ExecStoreVirtualTuple(slot);
     insert_row(relation, slot);
     ExecDropSingleTupleTableSlot(slot);
@@ -76,19 +124,9 @@ extern "C"
 
     Datum outbox_before_delivery_insert(PG_FUNCTION_ARGS)
     {
-        if (!CALLED_AS_TRIGGER(fcinfo))
-            ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-                            errmsg("outbox.before_delivery_insert() is a trigger function"),
-                            errhint("It belongs to outbox.deliveries and is not to be called.")));
-        TriggerData *data = reinterpret_cast<TriggerData *>(fcinfo->context);
+        const TriggerData *data = outbox::own_trigger(
+            fcinfo, "before_delivery_insert", "deliveries", outbox::Firing::before_insert_row);
         TupleDesc desc = RelationGetDescr(data->tg_relation);
-        if (!TRIGGER_FIRED_BEFORE(data->tg_event) || !TRIGGER_FIRED_BY_INSERT(data->tg_event) ||
-            !TRIGGER_FIRED_FOR_ROW(data->tg_event) ||
-            strcmp(SPI_getrelname(data->tg_relation), "deliveries") != 0)
-            ereport(ERROR,
-                    (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-                     errmsg("outbox.before_delivery_insert() must be fired before insert for "
-                            "each row of outbox.deliveries")));
         HeapTuple row = data->tg_trigtuple;
         if (outbox::is_relay() || outbox::belongs_to_event_here(row, desc))
             PG_RETURN_POINTER(row);

@@ -2,7 +2,7 @@
 
 #include "routes.h"
 
-#include "own_relations.h"
+#include "own_trigger.h"
 #include "result_row.h"
 #include "server_text.h"
 #include "settings.h"
@@ -130,17 +130,9 @@ extern "C"
 
     Datum outbox_on_route_change(PG_FUNCTION_ARGS)
     {
-        if (!CALLED_AS_TRIGGER(fcinfo))
-            ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-                            errmsg("outbox.on_route_change() is a trigger function"),
-                            errhint("It belongs to outbox.routes and is not to be called.")));
-        TriggerData *data = reinterpret_cast<TriggerData *>(fcinfo->context);
+        TriggerData *data =
+            outbox::own_trigger(fcinfo, "on_route_change", "routes", outbox::Firing::any);
         TupleDesc desc = RelationGetDescr(data->tg_relation);
-        if (RelationGetRelid(data->tg_relation) != outbox::find_own_relation("routes"))
-            ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-                            errmsg("outbox.on_route_change() does not belong to table \"%s\"",
-                                   RelationGetRelationName(data->tg_relation)),
-                            errhint("It belongs to outbox.routes.")));
         outbox::check_route_columns(desc);
         CacheInvalidateRelcache(data->tg_relation);
         outbox::notify_relay_at_commit();

@@ -95,6 +95,19 @@ HostileStatements::HostileStatements(unsigned seed, Db &db, std::string victim)
             function.types.push_back(type);
         functions_.push_back(function);
     }
+    const auto names = [&](const std::string &query)
+    {
+        const Result names_of = db.exec(query);
+        std::vector<std::string> found;
+        for (int row = 0; row < names_of.rows(); ++row)
+            found.push_back(names_of.text(row, 0));
+        return found;
+    };
+    trigger_functions_ = names("select oid::regproc from pg_proc where "
+                               "pronamespace = 'outbox'::regnamespace and prorettype = "
+                               "'trigger'::regtype order by 1");
+    tables_ = names("select relname from pg_class where relnamespace = 'outbox'::regnamespace and "
+                    "relkind in ('r', 'p') order by 1");
     has_infinite_intervals_ = std::stoi(db.value("show server_version_num")) >= 170000;
 }
 
@@ -250,6 +263,54 @@ HostileStatements::insert()
                                   (below(8) == 0 ? "_" + std::to_string(below(8)) : "") + " (" +
                                   columns + ") values (" + values + ")";
     return below(4) == 0 ? wrapped(statement, false) : Steps{statement};
+}
+
+Steps
+HostileStatements::trigger()
+{
+    static const Strings kTimes = {"before", "before", "after"};
+    static const Strings kEvents = {"insert",  "insert", "insert or update",
+                                    "update",  "delete", "insert or update or delete",
+                                    "truncate"};
+    const std::string name = any_of(tables_);
+    const std::string table = "hostile." + name;
+    std::string columns;
+    std::string values;
+    std::string first;
+    const bool alike = below(4) == 0;
+    for (size_t i = below(17); i > 0 && !alike; --i)
+    {
+        auto type = kValues.begin();
+        std::advance(type, below(kValues.size()));
+        const std::string column = "c" + std::to_string(i);
+        first = column;
+        columns += (columns.empty() ? "" : ", ") + column + " " + type->first;
+        values += (values.empty() ? "" : ", ") + argument(type->first);
+    }
+    if (alike)
+        columns = "like outbox." + name + " including defaults";
+    const std::string event = any_of(kEvents);
+    const bool rows = event != "truncate" && below(3) != 0;
+    Steps steps = {"begin", "create schema hostile",
+                   "create table " + table + " (" + columns + ")"};
+    if (below(3) == 0)
+        steps.push_back("alter table " + table + " add column d text, drop column d");
+    steps.push_back("create trigger t " + any_of(kTimes) + " " + event + " on " + table +
+                    " for each " + (rows ? "row" : "statement") + " execute function " +
+                    any_of(trigger_functions_) + "()");
+    for (const std::string &statement :
+         {"insert into " + table +
+              (values.empty() ? " default values" : " values (" + values + ")"),
+          first.empty() ? "select" : "update " + table + " set " + first + " = null",
+          "delete from " + table, "truncate " + table})
+        for (const std::string &step : {std::string("savepoint a"), statement})
+            steps.push_back(step);
+    // An error ends only what it is about.
+    for (size_t i = steps.size(); i-- > 0;)
+        if (i > 4 && steps[i] == "savepoint a")
+            steps.insert(steps.begin() + static_cast<std::ptrdiff_t>(i), "rollback to a");
+    steps.push_back("rollback");
+    return steps;
 }
 
 std::string

@@ -24,6 +24,9 @@ public:
     // cursor, function, prepared transaction, …
     Steps call();
     std::string plain_call();
+    // One of the extension's trigger functions on a table that it does not belong to, whatever its
+    // name and columns are.
+    Steps trigger();
     // An INSERT of whatever into a table of events.
     Steps insert();
     // A command for a database or an extension; `in_transaction`: in one that is rolled back.
@@ -59,6 +62,8 @@ private:
     std::mt19937 random_;
     std::string victim_;
     std::vector<Function> functions_;
+    std::vector<std::string> trigger_functions_;
+    std::vector<std::string> tables_;
     bool has_infinite_intervals_;
     unsigned prepared_ = 0;
 };

@@ -16,6 +16,7 @@ namespace
 
 constexpr int kCalls = 4000;
 constexpr int kInserts = 800;
+constexpr int kTriggers = 300;
 constexpr int kCommands = 1500;
 
 // A session of one role.
@@ -109,6 +110,8 @@ public:
         }
         for (int i = 0; i < kInserts; ++i)
             (i % 2 == 0 ? user_ : superuser_).give(statements_.insert());
+        for (int i = 0; i < kTriggers; ++i)
+            superuser_.give(statements_.trigger());
         for (int i = 0; i < kCommands; ++i)
         {
             none_.give(statements_.command(false));
