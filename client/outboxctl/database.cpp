@@ -188,7 +188,10 @@ Database::connect()
     settings.emplace_back("client_encoding", "UTF8");
     connection_ = ctl::connect(settings);
     if (PQstatus(connection_.get()) != CONNECTION_OK)
-        throw ConnectionError(connection_error());
+        throw ConnectionError(
+            connection_error(),
+            "-d, PGHOST, PGPORT, PGUSER and PGDATABASE say where to connect, as for "
+            "psql; PGPASSWORD or ~/.pgpass has the password.");
     // Notices are for programs that are told what to do with them.
     PQsetNoticeProcessor(
         connection_.get(), [](void *, const char *) {}, nullptr);
@@ -219,6 +222,12 @@ Database::server_version() const
     const char *version = PQparameterStatus(connection_.get(), "server_version");
     const std::string text = version == nullptr ? "?" : version;
     return text.substr(0, text.find(' '));
+}
+
+std::string
+Database::quoted_user()
+{
+    return query("select quote_ident($1) as quoted", {user()}).value(0, "quoted");
 }
 
 std::string

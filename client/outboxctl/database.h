@@ -66,6 +66,7 @@ public:
     bool in_use() const { return connection_ != nullptr; }
     std::string name() const { return PQdb(connection_.get()); }
     std::string user() const { return PQuser(connection_.get()); }
+    std::string quoted_user(); // as an identifier, for statements
     std::string server_version() const;
     // "host port 5432" or "socket /run/postgresql port 5432"
     std::string place() const;

@@ -31,8 +31,8 @@ examine_library(Database &database, const std::string &installed, Findings &find
              .flag(0, "ok"))
     {
         add(Level::kUnknown, "this role may not ask for the version of the loaded library",
-            "grant usage on schema outbox to " + database.user() +
-                "; grant execute on function outbox.version() to " + database.user() + ";");
+            "grant usage on schema outbox to " + database.quoted_user() +
+                "; grant execute on function outbox.version() to " + database.quoted_user() + ";");
         return;
     }
     const std::string loaded =
@@ -48,6 +48,22 @@ examine_library(Database &database, const std::string &installed, Findings &find
     if (installed != kVersion)
         add(Level::kNote,
             fmt::format("outboxctl is version {}, the extension {}", kVersion, installed));
+}
+
+// Known before there is an extension that could tell; only some roles may see the setting.
+void
+examine_preload(Database &database, Findings &findings)
+{
+    const Rows rows = database.query(
+        "select case when l = '' then 'outbox' else l || ', outbox' end as wanted "
+        "from current_setting('shared_preload_libraries') l "
+        "where pg_has_role('pg_read_all_settings', 'member') and not exists (select from "
+        "unnest(string_to_array(l, ',')) one where btrim(one, ' \"') ~ '(^|/)outbox(\\.so)?$')");
+    if (!rows.empty())
+        findings.add("server", Level::kProblem,
+                     "the server was started without the library, so nothing is published",
+                     "alter system set shared_preload_libraries = " + rows.value(0, "wanted") +
+                         "; and restart the server.");
 }
 
 // Whether the extension is in this database.
@@ -201,7 +217,10 @@ examine_server(Database &database, Findings &findings)
         findings.add(
             "server", Level::kNote,
             "this is a standby: nothing is emitted or published here until it is promoted");
-    return examine_extension(database, findings);
+    const bool extension = examine_extension(database, findings);
+    if (!extension)
+        examine_preload(database, findings); // otherwise the relay's state tells
+    return extension;
 }
 
 void

@@ -13,7 +13,7 @@ namespace
 
 constexpr double kHeldTooLong = 24 * 60 * 60; // seconds
 
-// A setting in its unit, which is seconds or milliseconds; 0 when it is not there.
+// A setting in its unit, which is seconds or milliseconds.
 double
 number_of_setting(Database &database, const std::string &name)
 {
@@ -48,6 +48,13 @@ remedy_of(const std::string &reason)
 void
 examine_retention(Database &database, Findings &findings)
 {
+    if (database.query("select from pg_settings where name = 'outbox.retention'").empty())
+    {
+        findings.add(
+            "settings", Level::kUnknown,
+            "the library is not loaded in this session, so outbox's settings are not seen");
+        return;
+    }
     const double retention = number_of_setting(database, "outbox.retention");
     const double processed = number_of_setting(database, "outbox.processed_retention");
     if (retention == 0)

@@ -48,7 +48,8 @@ find_failed(Database &database, const FailedOptions &options)
     const bool only_failed = options.state == "failed";
     if (!only_failed && !may_select(database, "outbox.deliveries"))
         throw Error(kNotReady, "this role may not read outbox.deliveries",
-                    "grant select on outbox.deliveries, outbox.events to " + database.user() + ";");
+                    "grant select on outbox.deliveries, outbox.events to " +
+                        database.quoted_user() + ";");
     const Text state =
         only_failed || options.state == "all" ? std::nullopt : Text(upper(options.state));
     const Text since = options.since ? Text(std::to_string(*options.since)) : std::nullopt;

@@ -141,7 +141,8 @@ find_kafka(const KafkaOptions &options, Database *database)
         throw Error(kUsage, std::string("the list of brokers ") + verdict.reason, verdict.hint);
     if (source.bootstrap.empty())
         throw Error(kFailed, "outbox.bootstrap_servers is empty, so it is not known where Kafka is",
-                    "Give the brokers with --bootstrap.");
+                    "alter system set outbox.bootstrap_servers = 'host:9092'; select "
+                    "pg_reload_conf(); or give the brokers with --bootstrap.");
     return source;
 }
 

@@ -33,15 +33,28 @@ colours_wanted(const std::string &when)
            (terminal == nullptr || std::string(terminal) != "dumb");
 }
 
+// A table or function of ours is not there.
+bool
+is_of_older_extension(const Error &error)
+{
+    return (error.sqlstate() == "42P01" || error.sqlstate() == "42883") &&
+           std::string(error.what()).find("outbox.") != std::string::npos;
+}
+
 int
 exit_code_of(const Error &error)
 {
-    return error.sqlstate() == kInsufficientPrivilege ? kNotReady : error.exit_code();
+    return error.sqlstate() == kInsufficientPrivilege || is_of_older_extension(error)
+               ? kNotReady
+               : error.exit_code();
 }
 
 std::string
 hint_of(const Error &error)
 {
+    if (is_of_older_extension(error))
+        return "The extension in this database is probably older than this outboxctl: alter "
+               "extension outbox update; \"outboxctl doctor\" compares the versions.";
     if (!error.hint().empty() || error.sqlstate() != kInsufficientPrivilege)
         return error.hint();
     return "\"outboxctl doctor\" shows the rights there are and the grants for them.";

@@ -17,7 +17,7 @@ const std::vector<Explained> kExitCodes = {
     {"3", "no connection to the database, or it was lost"},
     {"4", "doctor or contracts found a problem; emit --wait: not published in time; replay: not "
           "all was replayed"},
-    {"5", "the extension is not in this database, or the role lacks a right"},
+    {"5", "the extension is not in this database or too old, or the role lacks a right"},
     {"130", "ended by Ctrl-C, SIGTERM or SIGHUP before all was done"},
     {"141", "nobody reads the output any more"},
 };

@@ -150,6 +150,51 @@ TEST(DoctorServer, WithoutExtensionThatIsTheProblem)
     EXPECT_EQ(found["mend"].get<std::string>().rfind("create extension outbox", 0), 0U);
 }
 
+// On a server where nothing is set up, each step is named with what to type.
+TEST(DoctorServer, ANewUserIsLedFromStepToStep)
+{
+    OwnCluster server(
+        {{"shared_preload_libraries", "auto_explain"}, {"outbox.bootstrap_servers", ""}});
+    const TestDatabase none(server, TestDatabase::Extension::kNotInstalled);
+    Json report = ctl(connection(server, none.name()), {"doctor", "--json"}).json();
+    EXPECT_EQ(finding(report, "started without the library")["mend"],
+              "alter system set shared_preload_libraries = auto_explain, outbox; and restart the "
+              "server.");
+    EXPECT_NE(finding(report, "not installed")["mend"].dump().find("create extension outbox"),
+              std::string::npos);
+    EXPECT_NE(finding(report, "bootstrap_servers is empty")["mend"].dump().find("alter system set"),
+              std::string::npos);
+    const TestDatabase database(server);
+    Db db = database.connect();
+    db.exec("create role \"odd one\" login");
+    report = ctl(connection(server, database.name(), "odd one"), {"doctor", "--json"}).json();
+    EXPECT_TRUE(finding(report, "outbox.retention is 0").is_null()) << report;
+    EXPECT_NE(finding(report, "settings are not seen"), nullptr);
+    for (const Json &item : report["findings"])
+        if (!item["mend"].is_null() && item["mend"].get<std::string>().rfind("grant ", 0) == 0)
+            db.exec(item["mend"]); // may be typed as it stands
+    EXPECT_NE(ctl(connection(server, "nowhere"), {"doctor"}).err.find("Hint: -d, PGHOST"),
+              std::string::npos);
+}
+
+TEST(DoctorServer, AnOlderExtensionIsNamedWhenACommandNeedsANewerOne)
+{
+    const TestDatabase database(cluster(), TestDatabase::Extension::kNotInstalled);
+    Db db = database.connect();
+    db.exec("create extension outbox version '0.1'");
+    for (const Words &words : std::vector<Words>{{"replays", "list"}, {"replay", "--dry-run"}})
+    {
+        const Ran ran = ctl(connection(cluster(), database.name()), words);
+        EXPECT_EQ(ran.status, 5);
+        EXPECT_NE(ran.err.find("alter extension outbox update"), std::string::npos) << ran.err;
+    }
+    for (const Words &words : std::vector<Words>{{"status"},
+                                                 {"lag", "--sample", "0"},
+                                                 {"failed", "list"},
+                                                 {"emit", "a", "1", "b", "{}"}})
+        EXPECT_EQ(ctl(connection(cluster(), database.name()), words).status, 0) << words[0];
+}
+
 TEST(DoctorServer, AServerThatLosesWhatItCommittedIsAProblem)
 {
     OwnCluster server({{"fsync", "off"},
