@@ -130,8 +130,9 @@ protected:
         return db;
     }
 
-    // Some are refused, by emit's own rules or by the encoding; then there is none.
-    static void add_event(Db &db, Hostile &hostile)
+    // Some are refused, by emit's own rules or by the encoding; then there is none, and it is
+    // false.
+    static bool add_event(Db &db, Hostile &hostile)
     {
         static const std::vector<std::string> times = {"now",
                                                        "0044-03-15 BC",
@@ -170,7 +171,19 @@ protected:
         catch (const SqlError &error)
         {
             EXPECT_NE(error.sqlstate(), "") << error.what();
+            return false;
         }
+        return true;
+    }
+
+    // Few texts of the generator have an equivalent in some encodings.
+    static void add_events(Db &db, Hostile &hostile, int wanted)
+    {
+        constexpr int kTries = 1000;
+        int accepted = 0;
+        for (int i = 0; i < kTries && accepted < wanted; i++)
+            accepted += add_event(db, hostile) ? 1 : 0;
+        ASSERT_EQ(accepted, wanted);
     }
 
     void compare(Db &db, const Environment &environment, Hostile &hostile)
@@ -178,7 +191,6 @@ protected:
         const std::string reason = hostile.text();
         db.exec("select outbox.pause($1)", reason);
         const std::vector<std::string> ids = db.column("select id from outbox.events");
-        ASSERT_GT(ids.size(), 5U);
         Words show = {"failed", "show"};
         show.insert(show.end(), ids.begin(), ids.end());
         expect_harmless(test::ctl(environment, show).out);
@@ -242,8 +254,7 @@ TEST_F(Digits, OfRandomEventsAreShownByEveryCommand)
 {
     Hostile hostile(choose_seed());
     Db db = make_database("wide", "UTF8");
-    for (int i = 0; i < 150; i++)
-        add_event(db, hostile);
+    add_events(db, hostile, 100);
     compare(db, connection(server_, "wide"), hostile);
 }
 
@@ -275,8 +286,7 @@ TEST_F(Digits, AreTheSameWhateverTheEncodingAndTheRolesSettings)
                 "false'");
         db.exec(
             "create operator hostile.= (leftarg = text, rightarg = text, function = hostile.lie)");
-        for (int i = 0; i < 25; i++)
-            add_event(db, hostile);
+        add_events(db, hostile, 12);
         compare(db, connection(server_, name, "odd"), hostile);
     }
 }
