@@ -1,6 +1,8 @@
 #include "hostile_statements.h"
 
+#include <algorithm>
 #include <map>
+#include <set>
 #include <sstream>
 
 namespace outbox::test
@@ -95,19 +97,12 @@ HostileStatements::HostileStatements(unsigned seed, Db &db, std::string victim)
             function.types.push_back(type);
         functions_.push_back(function);
     }
-    const auto names = [&](const std::string &query)
-    {
-        const Result names_of = db.exec(query);
-        std::vector<std::string> found;
-        for (int row = 0; row < names_of.rows(); ++row)
-            found.push_back(names_of.text(row, 0));
-        return found;
-    };
-    trigger_functions_ = names("select oid::regproc from pg_proc where "
-                               "pronamespace = 'outbox'::regnamespace and prorettype = "
-                               "'trigger'::regtype order by 1");
-    tables_ = names("select relname from pg_class where relnamespace = 'outbox'::regnamespace and "
-                    "relkind in ('r', 'p') order by 1");
+    const Result triggers = db.exec(
+        "select distinct t.tgfoid::regproc::text, c.relname from pg_trigger t join pg_class c on "
+        "c.oid = t.tgrelid join pg_proc p on p.oid = t.tgfoid where p.pronamespace = "
+        "'outbox'::regnamespace order by 1, 2");
+    for (int row = 0; row < triggers.rows(); ++row)
+        triggers_.emplace_back(triggers.text(row, 0), triggers.text(row, 1));
     has_infinite_intervals_ = std::stoi(db.value("show server_version_num")) >= 170000;
 }
 
@@ -272,7 +267,15 @@ HostileStatements::trigger()
     static const Strings kEvents = {"insert",  "insert", "insert or update",
                                     "update",  "delete", "insert or update or delete",
                                     "truncate"};
-    const std::string name = any_of(tables_);
+    std::set<std::string> names;
+    for (const auto &attached : triggers_)
+        names.insert(attached.first);
+    const std::string function = any_of(Strings(names.begin(), names.end()));
+    std::string name;
+    do
+        name = triggers_[below(triggers_.size())].second;
+    while (below(4) != 0 &&
+           std::count(triggers_.begin(), triggers_.end(), std::make_pair(function, name)) == 0);
     const std::string table = "hostile." + name;
     std::string columns;
     std::string values;
@@ -296,8 +299,8 @@ HostileStatements::trigger()
     if (below(3) == 0)
         steps.push_back("alter table " + table + " add column d text, drop column d");
     steps.push_back("create trigger t " + any_of(kTimes) + " " + event + " on " + table +
-                    " for each " + (rows ? "row" : "statement") + " execute function " +
-                    any_of(trigger_functions_) + "()");
+                    " for each " + (rows ? "row" : "statement") + " execute function " + function +
+                    "()");
     for (const std::string &statement :
          {"insert into " + table +
               (values.empty() ? " default values" : " values (" + values + ")"),

@@ -62,8 +62,7 @@ private:
     std::mt19937 random_;
     std::string victim_;
     std::vector<Function> functions_;
-    std::vector<std::string> trigger_functions_;
-    std::vector<std::string> tables_;
+    std::vector<std::pair<std::string, std::string>> triggers_; // function and table
     bool has_infinite_intervals_;
     unsigned prepared_ = 0;
 };

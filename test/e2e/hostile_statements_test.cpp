@@ -16,7 +16,7 @@ namespace
 
 constexpr int kCalls = 4000;
 constexpr int kInserts = 800;
-constexpr int kTriggers = 300;
+constexpr int kTriggers = 600;
 constexpr int kCommands = 1500;
 
 // A session of one role.
