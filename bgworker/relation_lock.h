@@ -16,6 +16,12 @@ enum class OpenResult
 // The last table that somebody had locked, for relay_status.
 inline char table_in_the_way[NAMEDATALEN];
 
+inline void
+note_in_the_way(const char *table)
+{
+    strlcpy(table_in_the_way, table != nullptr ? table : "", sizeof(table_in_the_way));
+}
+
 // Locks a relation that is still there, to the end of the transaction. The relay waits for no lock:
 // behind DROP EXTENSION or TRUNCATE it would hold up neither, but could deadlock with both.
 inline OpenResult
@@ -25,8 +31,7 @@ lock_relation(Oid relation, LOCKMODE mode)
         return OpenResult::missing;
     if (!ConditionalLockRelationOid(relation, mode))
     {
-        const char *name = get_rel_name(relation);
-        strlcpy(table_in_the_way, name != nullptr ? name : "?", sizeof(table_in_the_way));
+        note_in_the_way(get_rel_name(relation));
         return OpenResult::locked;
     }
     return SearchSysCacheExists1(RELOID, ObjectIdGetDatum(relation)) ? OpenResult::opened

@@ -7,6 +7,8 @@
 
 #include "publisher.h"
 
+#include "bgworker/relation_lock.h"
+
 namespace outbox
 {
 
@@ -76,7 +78,10 @@ Publisher::follow_routes()
         Verdict verdict;
         const RoutesLoaded loaded = load_routing(&verdict);
         if (loaded == RoutesLoaded::locked)
+        {
+            note_in_the_way("routes");
             return StepResult::locked;
+        }
         note_routes(loaded, verdict);
         reload_routes_ = false;
         moved_up_to_ = PG_INT64_MIN;

@@ -30,8 +30,10 @@ constexpr const char *kWhatCame =
 constexpr const char *kMissing =
     "with counted as ("
     " select t.table_name, pg_catalog.sum(1::bigint operator(pg_catalog.<<) t.bit)::bigint as n "
-    " from (select d.table_name, d.bit from outbox.dump_rows d group by d.table_name, d.bit "
-    "  having pg_catalog.count(*) operator(pg_catalog.>) 1) t group by t.table_name), "
+    " from (select d.table_name, d.bit from outbox.dump_rows d "
+    "  where d.bit operator(pg_catalog.>=) 0 and d.bit operator(pg_catalog.<) 40 "
+    "  group by d.table_name, d.bit having pg_catalog.count(*) operator(pg_catalog.>) 1) t group "
+    "by t.table_name), "
     "restored (table_name, n) as ("
     " select 'relay_position', (select pg_catalog.count(*) from outbox.relay_position p "
     "  where " RESTORED ") "
@@ -63,10 +65,21 @@ constexpr const char *kMarkPublished =
     "outbox.visible_in(operator(pg_catalog.-) u.xid, p.to_snapshot))) "
     "and not exists (select from outbox.restored_deliveries r where " ITS_DELIVERY ")";
 
+// No database counts so far, so that the sequence never gets to its end, whatever a dump says.
+#define LAST_POSSIBLE "4611686018427387904"
+
+// Restored events with numbers that none of ours has.
+constexpr const char *kImpossible =
+    "select e.id::text, pg_catalog.format('seq %s, xid %s', e.seq, e.xid), "
+    "pg_catalog.count(*) over () from outbox.events e where e.xid operator(pg_catalog.<) 0 "
+    "and (e.seq operator(pg_catalog.<) 1 or e.seq operator(pg_catalog.>) " LAST_POSSIBLE
+    " or e.xid operator(pg_catalog.<) '-" LAST_POSSIBLE "'::bigint) order by e.seq, e.id limit 1";
+
 // The restored sequence may be behind what was emitted here before the restore.
 constexpr const char *kRaiseSequence =
     "select pg_catalog.setval('outbox.events_seq', greatest(s.last_value, "
-    "(select pg_catalog.max(e.seq) from outbox.events e), 1)) from outbox.events_seq s";
+    "(select pg_catalog.max(e.seq) from outbox.events e "
+    "where e.seq operator(pg_catalog.<=) " LAST_POSSIBLE "), 1)) from outbox.events_seq s";
 
 #define DELIVERY_COLUMNS                                                                           \
     "(seq, xid, slot, event_id, lane, topic, partition_key, state, blocking, attempts, "           \
@@ -183,6 +196,24 @@ look_for_restored_events()
     return found;
 }
 
+// Whether there are numbers that must not be believed: the sequence would follow them to its end.
+// Nothing is settled then, as each row can change what is to be done with the others.
+bool
+is_impossible(const WhatCame &came, char *problem, size_t problem_size)
+{
+    if (!came.events)
+        return false;
+    spi_execute(kImpossible, 0, nullptr, nullptr, SPI_OK_SELECT);
+    if (SPI_processed == 0)
+        return false;
+    snprintf(problem, problem_size,
+             "restored event %s in outbox.events has impossible numbers (%s); correct or delete "
+             "the row (such rows: " INT64_FORMAT ")",
+             SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1),
+             SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 2), number(3));
+    return true;
+}
+
 // Whether something of a counted dump is still to come.
 bool
 is_incomplete(const WhatCame &came, char *problem, size_t problem_size)
@@ -255,6 +286,9 @@ RestoreResult
 decide(const WhatCame &came, char *problem, size_t problem_size)
 {
     RestoreResult result = {};
+    result.waiting = is_impossible(came, problem, problem_size);
+    if (result.waiting)
+        return result;
     if (came.positions > 1)
     {
         snprintf(problem, problem_size,

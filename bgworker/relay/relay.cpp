@@ -169,8 +169,11 @@ void
 note_lock()
 {
     char problem[NAMEDATALEN + 64];
-    snprintf(problem, sizeof(problem), "waiting for a lock on outbox.%s", table_in_the_way);
-    note_problem(problem);
+    if (table_in_the_way[0] == '\0')
+        strlcpy(problem, "waiting for a lock on a table of outbox", sizeof(problem));
+    else
+        snprintf(problem, sizeof(problem), "waiting for a lock on outbox.%s", table_in_the_way);
+    note_wait(Awaited::lock, problem);
 }
 
 // Returns when the position is to be written, in ms; -1: not before something happens. What cannot
@@ -274,6 +277,8 @@ run_round()
     relay.stats->flush(publisher.idle());
     show_backlog();
     const long save_ms = save(false);
+    if (step != StepResult::locked && relay.saved != SaveResult::locked)
+        end_wait(Awaited::lock);
     show();
     wait_ms = sooner(wait_ms, replay_some(step));
     const long turn_ms =
@@ -291,7 +296,9 @@ settle_restored()
     if (result.broken)
         stop_for_a_person(problem);
     if (result.waiting)
-        note_problem(problem);
+        note_wait(Awaited::restore, problem);
+    else
+        end_wait(Awaited::restore);
     if (!result.settled)
         return;
     relay.look = true;

@@ -61,6 +61,14 @@ long retry_settings();
 // happened, and told once.
 void note_problem(const char *problem);
 void show_problem(RelayReport *report);
+// The same for what the relay waits for: it stays until that has come.
+enum class Awaited
+{
+    lock,
+    restore
+};
+void note_wait(Awaited what, const char *problem);
+void end_wait(Awaited what);
 // The same for what was told already; it has happened again.
 void show_as_last_error(const char *problem);
 // What the process before this one has left in last_error stays there until something newer

@@ -37,6 +37,23 @@ namespace
 char last_problem[512];
 TimestampTz last_problem_at = 0;
 
+struct Wait
+{
+    char problem[512]; // stays, so that it is not told each time
+    TimestampTz since; // 0: it is over
+};
+
+Wait waits[static_cast<int>(Awaited::restore) + 1];
+
+void
+show_if_newer(RelayReport *report, const char *problem, TimestampTz at)
+{
+    if (at == 0 || at < report->last_error_at)
+        return;
+    report->last_error_at = at;
+    strlcpy(report->last_error, problem, sizeof(report->last_error));
+}
+
 } // namespace
 
 void
@@ -47,6 +64,24 @@ note_problem(const char *problem)
     strlcpy(last_problem, problem, sizeof(last_problem));
     if (!known)
         ereport(LOG, (errmsg("outbox relay: %s", problem)));
+}
+
+void
+note_wait(Awaited what, const char *problem)
+{
+    Wait &wait = waits[static_cast<int>(what)];
+    const bool known = strcmp(problem, wait.problem) == 0;
+    if (!known || wait.since == 0)
+        wait.since = GetCurrentTimestamp();
+    strlcpy(wait.problem, problem, sizeof(wait.problem));
+    if (!known)
+        ereport(LOG, (errmsg("outbox relay: %s", problem)));
+}
+
+void
+end_wait(Awaited what)
+{
+    waits[static_cast<int>(what)].since = 0;
 }
 
 void
@@ -82,10 +117,9 @@ leave_problem(const char *problem)
 void
 show_problem(RelayReport *report)
 {
-    if (last_problem_at == 0 || last_problem_at < report->last_error_at)
-        return;
-    report->last_error_at = last_problem_at;
-    strlcpy(report->last_error, last_problem, sizeof(report->last_error));
+    show_if_newer(report, last_problem, last_problem_at);
+    for (const Wait &wait : waits)
+        show_if_newer(report, wait.problem, wait.since);
 }
 
 void

@@ -272,3 +272,49 @@ TEST(Merge, APartOfADumpWaitsForTheRestOrForAPerson)
     EXPECT_EQ(db.value("select outbox.drain('20 s')"), "t");
     EXPECT_EQ(status_of(db, source.behind), "PUBLISHED");
 }
+
+// Numbers that a damaged or a forged dump brings. No number of a dump takes away those that are to
+// come, and the row is named.
+TEST(Merge, ImpossibleNumbersOfRestoredEventsAreRefusedByName)
+{
+    TestDatabase database(cluster());
+    kafka().create_topic(database.topic());
+    Db db = database.connect();
+    const std::string id = "00000000-0000-4000-a000-0000000000b1";
+    for (const std::string numbers : {"9223372036854775807, 5", "-7, 5", "3, -9223372036854775808"})
+    {
+        SCOPED_TRACE(numbers);
+        db.exec("insert into outbox.events (seq, xid, id, aggregate_type, aggregate_id, event_type)"
+                " values (" +
+                numbers + ", '" + id + "', '" + database.type() + "', 'k', 'e')");
+        EXPECT_TRUE(wait_until(std::chrono::seconds(20),
+                               [&]
+                               {
+                                   return db.value("select coalesce(last_error, '') from "
+                                                   "outbox.relay_status")
+                                              .find("restored event " + id) != std::string::npos;
+                               }))
+            << db.value("select last_error from outbox.relay_status");
+        const std::string own = db.value("select outbox.emit($1, 'k', 'e', '{}')", database.type());
+        EXPECT_EQ(db.value("select outbox.wait_published($1, '20 s')", own), "t");
+        EXPECT_EQ(db.value("select last_value < 1000 from outbox.events_seq"), "t");
+        db.exec("delete from outbox.events where id = $1", id);
+        EXPECT_TRUE(wait_until(std::chrono::seconds(20),
+                               [&]
+                               {
+                                   return db.value("select coalesce(last_error, '') from "
+                                                   "outbox.relay_status")
+                                              .find(id) == std::string::npos;
+                               }));
+    }
+    db.exec("insert into outbox.dump_rows values ('dump', 0), ('events_0', 62), ('events_0', 62), "
+            "('events_0', 126), ('events_0', 126), ('events_0', 63), ('events_0', 63), "
+            "('events_0', -1), ('events_0', -1)");
+    EXPECT_TRUE(wait_until(std::chrono::seconds(20),
+                           [&]
+                           {
+                               return db.value("select count(*) from outbox.dump_rows "
+                                               "where table_name = 'dump' and bit = 0") == "1";
+                           }))
+        << db.value("select last_error from outbox.relay_status");
+}

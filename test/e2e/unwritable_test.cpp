@@ -38,6 +38,12 @@ struct Scene
                           [&] { return last_error().find(text) != std::string::npos; });
     }
 
+    bool forgets(const std::string &text)
+    {
+        return wait_until(std::chrono::seconds(20),
+                          [&] { return last_error().find(text) == std::string::npos; });
+    }
+
     // Everything arrives, each event once, and the relay is still the same.
     void expect_each_once()
     {
@@ -71,9 +77,30 @@ TEST(Unwritable, ALockOnAnyOfItsTablesMakesTheRelayWaitAndSaySoAndRepeatNothing)
         locker.exec("commit");
         EXPECT_EQ(scene.db->value("select outbox.drain('20 s')"), "t");
         EXPECT_TRUE(scene.database.reaches_state("running"));
+        EXPECT_TRUE(scene.forgets("waiting for a lock")) << scene.last_error();
         EXPECT_EQ(scene.database.relay_pid(), scene.relay);
         scene.expect_each_once();
     }
+}
+
+TEST(Unwritable, ALockIsNamedWhileARelayStartsAndForgottenWhenItIsGone)
+{
+    Scene scene;
+    for (const std::string table : {"routes"})
+    {
+        SCOPED_TRACE(table);
+        const pid_t before = scene.database.relay_pid();
+        Db locker = scene.database.connect();
+        locker.exec("begin; lock table outbox." + table + " in access exclusive mode");
+        ASSERT_EQ(kill(before, SIGTERM), 0);
+        EXPECT_TRUE(scene.says("waiting for a lock on outbox." + table)) << scene.last_error();
+        EXPECT_TRUE(scene.database.reaches_state("waiting_lock"));
+        locker.exec("commit");
+        EXPECT_EQ(scene.db->value("select outbox.drain('20 s')"), "t");
+        EXPECT_TRUE(scene.database.reaches_state("running"));
+        EXPECT_TRUE(scene.forgets("waiting for a lock")) << scene.last_error();
+    }
+    scene.expect_each_once();
 }
 
 TEST(Unwritable, ALockOnTheOthersHoldsNothingUp)
