@@ -40,22 +40,16 @@ public:
         const std::string_view topic = passing_.line.topic;
         partition_ = partition_lane(topic, partition);
         return (owner_.redelivery_.is_empty() && owner_.held_.is_empty()) ||
-               (!is_behind_held(key_lane(topic, passing_.line.key)) && is_open(partition_) &&
-                is_open(key_lane(topic, passing_.line.key)));
+               (is_open(partition_) && is_open(key_lane(topic, passing_.line.key)));
     }
 
-    // What is held goes first, whatever has become of its lane in the meantime: it will be set
-    // aside before what comes after it.
     bool is_open(Lane lane) const noexcept
     {
         stopped_by_ = lane;
-        wait_ = lane != passing_.from && owner_.held_.has(lane) ? Redelivery::Wait::hold
-                                                                : owner_.redelivery_.wait_of(lane);
+        wait_ = owner_.redelivery_.wait_of(lane);
+        if (wait_ == Redelivery::Wait::none && lane != passing_.from && owner_.held_.has(lane))
+            wait_ = Redelivery::Wait::hold;
         return wait_ == Redelivery::Wait::none;
-    }
-    bool is_behind_held(Lane lane) const noexcept
-    {
-        return lane != passing_.from && owner_.held_.has(lane) && !is_open(lane);
     }
 
     Lane partition() const noexcept { return partition_; }
@@ -102,11 +96,8 @@ Publisher::pass(Passing &passing)
 {
     const Gate gate(*this, passing);
     const Lane whole = topic_lane(passing.line.topic);
-    if ((!redelivery_.is_empty() || !held_.is_empty()) &&
-        (gate.is_behind_held(key_lane(passing.line.topic, passing.line.key)) ||
-         !gate.is_open(whole)))
-        return gate.is_to_hold() ? hold(passing, gate.stopped_by(), false)
-                                 : park(passing, gate.stopped_by());
+    if ((!redelivery_.is_empty() || !held_.is_empty()) && !gate.is_open(whole))
+        return gate.is_to_hold() ? hold(passing, whole, false) : park(passing, whole);
 
     kafka::Offer offer = {gate};
     kafka::Failure why;

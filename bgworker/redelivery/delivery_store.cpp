@@ -51,13 +51,11 @@ constexpr const char *kNextDueAt =
     "and (not d.blocking or d.lane operator(pg_catalog.<>) all ($2)) "
     "order by d.next_attempt_at limit 1";
 
-// What belongs in a line before the event that is due in it.
+// What waits in a line and belongs before the event that is due in it.
 constexpr const char *kFirstBefore =
-    "select d.seq, d.xid, d.slot, d.lane, d.attempts, d.state operator(pg_catalog.=) 'WAITING' "
-    "from outbox.deliveries d where d.lane operator(pg_catalog.=) $1 "
-    "and d.seq operator(pg_catalog.<) $2 and (d.state operator(pg_catalog.=) 'WAITING' or "
-    "d.blocking "
-    "and d.state operator(pg_catalog.=) 'RETRYING') order by d.seq limit 1";
+    "select d.seq, d.xid, d.slot, d.lane, d.attempts from outbox.deliveries d "
+    "where d.state operator(pg_catalog.=) 'WAITING' and d.lane operator(pg_catalog.=) $1 "
+    "and d.seq operator(pg_catalog.<) $2 order by d.seq limit 1";
 
 // Those that are refused with their topic or partition: their lane is not their key's.
 constexpr const char *kHeadsOfTopic =
@@ -215,13 +213,7 @@ first_before(Lane lane, int64 seq, DeliveryRow *row)
     spi_execute(kFirstBefore, 2, types, values, SPI_OK_SELECT);
     const bool found = SPI_processed == 1;
     if (found)
-    {
-        bool is_null;
-        read_row(
-            0,
-            DatumGetBool(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 6, &is_null)),
-            row);
-    }
+        read_row(0, true, row);
     SPI_finish();
     return found;
 }

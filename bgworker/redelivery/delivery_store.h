@@ -56,8 +56,7 @@ struct DeliveryRow
 int due_rows(TimestampTz now, ArrayType *left_out, ArrayType *lanes_left_out, DeliveryRow *rows,
              int count);
 
-// The first event that waits in the lane, or blocks it until it is tried again, before this one, if
-// there is one.
+// The first event that waits in the lane before this one, if there is one.
 bool first_before(Lane lane, int64 seq, DeliveryRow *row);
 
 // When the next event is to be tried again, less the same; 0: none is.

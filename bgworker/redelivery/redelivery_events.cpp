@@ -4,7 +4,6 @@
 
 #include "bgworker/guard.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace outbox
@@ -107,18 +106,12 @@ Redelivery::landed(Lane lane, std::int64_t seq, bool was_delivered) noexcept
 void
 Redelivery::note_refused(EventTables *tables, const FailurePolicy &policy)
 {
-    std::sort(refused_.begin(), refused_.end(),
-              [](const Refused &a, const Refused &b) { return a.row.seq < b.row.seq; });
     for (const Refused &refused : refused_)
     {
         EventRow event;
         EventLine line;
         kafka::Failure unreadable;
         const DeliveryRow &row = refused.row;
-        // Of a line the first is its head; the others wait on.
-        DeliveryRow head;
-        if (row.waiting && first_before(row.lane, row.seq, &head) && !head.waiting)
-            continue;
         if (find_event(tables, row.slot, row.xid, row.seq, GetCurrentTimestamp(), &event))
         {
             const bool readable = read_line(event, &line, &unreadable);
