@@ -37,14 +37,6 @@ topic_lane(std::string_view topic) noexcept
     return finish(add(kOffset, topic));
 }
 
-// Nor a byte of one.
-Lane
-partition_lane(std::string_view topic, std::int32_t partition) noexcept
-{
-    const std::uint64_t hash = add(add(kOffset, topic), std::string_view("\1", 1));
-    return finish((hash ^ static_cast<std::uint32_t>(partition)) * kPrime);
-}
-
 Lane
 key_lane(std::string_view topic, std::string_view key) noexcept
 {

@@ -87,20 +87,17 @@ Progress::find(std::uint64_t tag, InFlight &event) const noexcept
 {
     if (tag < head_ || tag >= tail_ || at(tag).acknowledged)
         return false;
-    event = {at(tag).seq, at(tag).locator, at(tag).xid, at(tag).memo};
+    event = {at(tag).seq, at(tag).locator, at(tag).xid, static_cast<std::size_t>(tag - head_) + 1};
     return true;
 }
 
 bool
-Progress::acknowledge(std::uint64_t tag, bool published, Acknowledged *event,
-                      std::int64_t time) noexcept
+Progress::acknowledge(std::uint64_t tag, bool published, Acknowledged *event) noexcept
 {
     if (tag < head_ || tag >= tail_ || at(tag).acknowledged)
         return false;
     if (event != nullptr)
         *event = {at(tag).created_at, at(tag).memo};
-    if (time != 0)
-        at(tag).memo.sent_at = time;
     at(tag).acknowledged = true;
     at(tag).published = published;
     in_flight_--;
@@ -108,15 +105,6 @@ Progress::acknowledge(std::uint64_t tag, bool published, Acknowledged *event,
     if (tag == head_)
         advance();
     return true;
-}
-
-void
-Progress::set_sent(std::uint64_t tag, std::int64_t time, std::uint64_t lane) noexcept
-{
-    if (tag < head_ || tag >= tail_ || at(tag).acknowledged)
-        return;
-    at(tag).memo.sent_at = time;
-    at(tag).memo.lane = lane;
 }
 
 void

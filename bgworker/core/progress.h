@@ -31,7 +31,6 @@ struct Memo
     std::int64_t sent_at = 0;
     std::uint32_t bytes = 0; // of the record
     std::uint16_t topic = 0; // its number
-    std::uint64_t lane = 0;  // of its partition; 0: it is not in the producer's queue
 };
 
 struct Acknowledged
@@ -77,7 +76,7 @@ public:
         std::int64_t seq;
         std::uint64_t locator;
         std::uint64_t xid;
-        Memo memo;
+        std::size_t distance; // events behind the prefix up to this one, itself included
     };
 
     // Returns false for a tag that is not in flight.
@@ -88,13 +87,9 @@ public:
 
     // Notes an acknowledgement. Returns false for a tag that is not in flight: it was acknowledged
     // before, or belongs to the time before reset(). An event that was set aside instead of
-    // published counts as done too. Tells of it in *event, if given. `time` takes the place of
-    // that when it was sent.
-    bool acknowledge(std::uint64_t tag, bool published = true, Acknowledged *event = nullptr,
-                     std::int64_t time = 0) noexcept;
-
-    // Notes that an event in flight was handed over, and where it goes; lane 0: it is not any more.
-    void set_sent(std::uint64_t tag, std::int64_t time, std::uint64_t lane) noexcept;
+    // published counts as done too. Tells of it in *event, if given.
+    bool acknowledge(std::uint64_t tag, bool published = true,
+                     Acknowledged *event = nullptr) noexcept;
 
     // As described at Position. Valid until the next call that is not const.
     Position position() const;
@@ -113,14 +108,21 @@ public:
 
     // Tag of the first event behind the prefix, if there is one.
     std::uint64_t first_tag() const noexcept { return head_; }
-    // The tag that the next event gets.
-    std::uint64_t next_tag() const noexcept { return tail_; }
 
-    // Calls visit(tag, memo, acknowledged) for every event behind the prefix.
-    template <class Visit> void visit(Visit &&visit) const
+    // Calls visit(seq, published) for every acknowledged event behind the prefix.
+    template <class Visit> void visit_acknowledged(Visit &&visit) const
     {
         for (std::uint64_t tag = head_; tag < tail_; tag++)
-            visit(tag, at(tag).memo, at(tag).acknowledged);
+            if (at(tag).acknowledged)
+                visit(at(tag).seq, at(tag).published);
+    }
+
+    // Calls visit(memo) for every event in flight.
+    template <class Visit> void visit_in_flight(Visit &&visit) const
+    {
+        for (std::uint64_t tag = head_; tag < tail_; tag++)
+            if (!at(tag).acknowledged)
+                visit(at(tag).memo);
     }
 
     // When the oldest event behind the prefix was created; 0 when there is none.

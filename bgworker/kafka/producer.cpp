@@ -116,8 +116,7 @@ Producer::start(const Settings &settings, int wake_fd, Failure &why)
     }
     // Owned by the client from here on.
     static_cast<void>(config.release());
-    topics_ = std::make_unique<TopicHandles>(client_);
-    if (!flusher_.start(client_) || !topics_->start(wake_fd))
+    if (!flusher_.start(client_))
     {
         describe(why, RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE, "no thread could be started");
         return false;
@@ -153,6 +152,7 @@ Producer::close(int timeout_ms) noexcept
     if (client_ == nullptr)
         return true;
     flusher_.stop();
+    topics_.clear();
     if (queue_ != nullptr)
     {
         // The descriptor is the caller's and may be closed before the last thread ends.
@@ -160,9 +160,7 @@ Producer::close(int timeout_ms) noexcept
         rd_kafka_queue_destroy(queue_);
         queue_ = nullptr;
     }
-    client_ = nullptr;
-    topics_->tell_to_stop();
-    return destroy_within(std::move(topics_), timeout_ms);
+    return destroy_within(std::exchange(client_, nullptr), timeout_ms);
 }
 
 ProduceResult
@@ -182,69 +180,10 @@ Producer::produce(const Record &record, Failure &why) noexcept
 ProduceResult
 Producer::try_produce(const Record &record, Failure &why)
 {
-    rd_kafka_topic_t *topic = topics_->get(record.topic);
+    rd_kafka_topic_t *topic = topics_.get(client_, record.topic);
     if (topic == nullptr)
         return refused(rd_kafka_last_error(), record, why);
-    return queue(topic, record, why);
-}
 
-ProduceResult
-Producer::offer(const Record &record, Offer &offer, Failure &why) noexcept
-{
-    try
-    {
-        return try_offer(record, offer, why);
-    }
-    catch (const std::exception &)
-    {
-        describe(why, RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE, kOutOfMemory);
-        return ProduceResult::failed;
-    }
-}
-
-ProduceResult
-Producer::try_offer(const Record &record, Offer &offer, Failure &why)
-{
-    rd_kafka_topic_t *topic = nullptr;
-    int error = 0;
-    const TopicHandles::State state = topics_->look(record.topic, &topic, &error);
-    if (state == TopicHandles::State::unknown)
-        return ProduceResult::not_yet;
-    if (state == TopicHandles::State::refused)
-    {
-        static_cast<void>(refused(error, record, why));
-        why.cls = FailureClass::topic;
-        return ProduceResult::failed;
-    }
-    const TopicHandles::Choice choice(offer.gate);
-    const ProduceResult result = queue(topic, record, why);
-    offer.partition = choice.partition;
-    if (result == ProduceResult::queued)
-    {
-        topics_->has_leader(record.topic, offer.partition);
-        return result;
-    }
-    if (why.code == RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC ||
-        why.code == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED)
-        topics_->lost(record.topic, why.code);
-    if (result != ProduceResult::failed || why.code != RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION)
-        return result;
-    if (!choice.no_leader)
-        return ProduceResult::stopped;
-    offer.no_leader = true;
-    if (!topics_->lacks_leader(record.topic, offer.partition))
-        return ProduceResult::not_yet;
-    const std::string_view name = clip(record.topic, 249);
-    describe(why, RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE, "topic \"%.*s\", partition %d: %s",
-             static_cast<int>(name.size()), name.data(), offer.partition,
-             rd_kafka_err2str(RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE));
-    why.cls = FailureClass::topic;
-    return ProduceResult::failed;
-}
-
-ProduceResult
-Producer::queue(rd_kafka_topic_t *topic, const Record &record, Failure &why)
-{
     Headers headers = make_headers(record);
     const char *key = record.key.data() != nullptr ? record.key.data() : "";
     const rd_kafka_resp_err_t error = rd_kafka_producev(
@@ -294,12 +233,6 @@ Producer::purge() noexcept
 {
     rd_kafka_purge(client_, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT |
                                 RD_KAFKA_PURGE_F_NON_BLOCKING);
-}
-
-void
-Producer::purge_queued() noexcept
-{
-    rd_kafka_purge(client_, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_NON_BLOCKING);
 }
 
 bool

@@ -9,15 +9,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string_view>
-#include <utility>
 
 struct rd_kafka_s;
 struct rd_kafka_queue_s;
 struct rd_kafka_op_s;
 struct rd_kafka_message_s;
-struct rd_kafka_topic_s;
 
 namespace outbox::kafka
 {
@@ -70,18 +67,6 @@ enum class ProduceResult
     // Serve, then produce the same record again.
     queue_full,
     failed,
-    // Of offer() only: nothing is known of the topic yet, or the partition has no leader just now.
-    not_yet,
-    // Of offer() only: the gate is closed.
-    stopped,
-};
-
-// What offer() tells besides.
-struct Offer
-{
-    const PartitionGate &gate;
-    std::int32_t partition = -1; // that the record goes to; -1: not known
-    bool no_leader = false;      // that is why it was refused, or not taken yet
 };
 
 // An idempotent producer. Records with the same key go out in the order of produce(). Every queued
@@ -102,15 +87,6 @@ public:
     // nothing was queued.
     ProduceResult produce(const Record &record, Failure &why) noexcept;
 
-    // The same for a record that would hold others up if it stayed in the queue: it is queued only
-    // if its topic is known, its partition has a leader, and the gate lets it pass. A partition
-    // without a leader, and a topic that Kafka does not describe as usable, are refused after a
-    // moment, with the class of a topic's failure.
-    ProduceResult offer(const Record &record, Offer &offer, Failure &why) noexcept;
-
-    // Whether what offer() did not take yet may be taken now; true once.
-    bool take_topics_changed() noexcept { return std::exchange(topics_changed_, false); }
-
     // Ends the wait for fuller batches (linger.ms) for all that is queued. To be called when the
     // caller has nothing more to hand over for the moment.
     void send_now() noexcept;
@@ -128,8 +104,6 @@ public:
 
     // Gives up all outstanding records; the next calls of serve() report them as failed.
     void purge() noexcept;
-    // The same, but for those that are on their way to a broker.
-    void purge_queued() noexcept;
 
     // Tells whether the producer is dead, and why. Nothing more is sent then; what is outstanding
     // is still reported, within the time that Kafka needs to answer for what is on its way.
@@ -142,6 +116,10 @@ public:
     // Asks a broker for something, and waits for the answer at most this long.
     bool reachable(int timeout_ms) noexcept;
 
+    // Asks Kafka about a topic, and waits for the answer at most this long. Returns false, and why,
+    // when Kafka does not name a partition of it.
+    bool topic_usable(std::string_view topic, int timeout_ms, Failure &why) noexcept;
+
     // For tests: kills the producer as if Kafka had sent this error.
     void make_fatal(int code, const char *reason) noexcept;
 
@@ -151,9 +129,6 @@ private:
     bool open_queue(Failure &why) noexcept;
     bool is_dead() const noexcept;
     ProduceResult try_produce(const Record &record, Failure &why);
-    ProduceResult try_offer(const Record &record, Offer &offer, Failure &why);
-    ProduceResult queue(rd_kafka_topic_s *topic, const Record &record, Failure &why);
-    void serve_topics() noexcept;
     ProduceResult refused(int code, const Record &record, Failure &why) noexcept;
     std::size_t dispatch(rd_kafka_op_s *event, EventSink &sink) noexcept;
     void report_delivery(const rd_kafka_message_s &message, EventSink &sink) noexcept;
@@ -164,11 +139,10 @@ private:
 
     rd_kafka_s *client_ = nullptr;
     rd_kafka_queue_s *queue_ = nullptr;
-    std::unique_ptr<TopicHandles> topics_;
+    TopicHandles topics_;
     Secrets secrets_;
     Flusher flusher_;
     int wake_fd_ = -1;
-    bool topics_changed_ = false;
     bool lingering_ = false; // something was queued since send_now()
     std::size_t outstanding_ = 0;
 };

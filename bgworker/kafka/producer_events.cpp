@@ -3,7 +3,6 @@
 
 #include <librdkafka/rdkafka.h>
 
-#include <exception>
 #include <string_view>
 #include <sys/eventfd.h>
 
@@ -50,7 +49,7 @@ Producer::serve(EventSink &sink, std::size_t max_events) noexcept
 {
     // Before the queue is emptied, so that what arrives meanwhile sets it again.
     reset_wake_fd();
-    serve_topics();
+    topics_.ask_for_new(client_);
     // A fatal error empties librdkafka's queue once, but records whose request fails after that are
     // queued again and would stay there for good.
     if (outstanding_ > 0 && is_dead())
@@ -69,24 +68,10 @@ Producer::serve(EventSink &sink, std::size_t max_events) noexcept
     return served;
 }
 
-// What there is no memory for is asked for at the next call.
-void
-Producer::serve_topics() noexcept
-{
-    try
-    {
-        topics_changed_ = topics_->serve() || topics_changed_;
-    }
-    catch (const std::exception &)
-    {
-        topics_changed_ = true;
-    }
-}
-
 int
 Producer::serve_within_ms() const noexcept
 {
-    return outstanding_ > 0 && is_dead() ? kDeadPauseMs : topics_->serve_within_ms();
+    return outstanding_ > 0 && is_dead() ? kDeadPauseMs : topics_.ms_until_ask();
 }
 
 std::size_t
@@ -127,6 +112,7 @@ Producer::report_delivery(const rd_kafka_message_t &message, EventSink &sink) no
         sink.failed(tag, failure_of(message));
         return;
     }
+    topics_.delivered(message.rkt);
     sink.delivered(tag);
 }
 

@@ -13,11 +13,9 @@ namespace
 {
 
 void *
-destroy(void *argument) noexcept
+destroy(void *client) noexcept
 {
-    const std::unique_ptr<TopicHandles> topics(static_cast<TopicHandles *>(argument));
-    topics->clear();
-    rd_kafka_destroy(topics->client());
+    rd_kafka_destroy(static_cast<rd_kafka_t *>(client));
     return nullptr;
 }
 
@@ -40,14 +38,13 @@ deadline_after(int timeout_ms) noexcept
 } // namespace
 
 bool
-destroy_within(std::unique_ptr<TopicHandles> topics, int timeout_ms) noexcept
+destroy_within(rd_kafka_t *client, int timeout_ms) noexcept
 {
     const SignalsBlocked blocked;
     pthread_t thread;
-    TopicHandles *ending = topics.release();
-    if (pthread_create(&thread, nullptr, destroy, ending) != 0)
+    if (pthread_create(&thread, nullptr, destroy, client) != 0)
     {
-        destroy(ending);
+        destroy(client);
         return true;
     }
     const timespec deadline = deadline_after(timeout_ms);

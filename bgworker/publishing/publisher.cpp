@@ -34,7 +34,6 @@ Publisher::Publisher(std::size_t max_events, std::size_t max_bytes, Stats &stats
       stats_(stats), redelivery_(stats)
 {
     refused_tags_.reserve(max_events);
-    suspects_.reserve(max_events);
 }
 
 void
@@ -75,7 +74,6 @@ Publisher::open_window(std::uint64_t mark)
     emitted_mark_ = mark;
     went_back_ = false;
     own_window_ = true;
-    windows_opened_++;
     if (to == read_up_to_)
     {
         backlog_known_ = true;
@@ -101,6 +99,13 @@ Publisher::may_read(bool look) noexcept
     if (window_open_)
         return keys_.need_scan() || !crowded_;
     return look && progress_.windows() < kMaxWindows;
+}
+
+bool
+Publisher::may_redeliver(TimestampTz now) const noexcept
+{
+    return redelivery_.has_work() || !refused_tags_.empty() ||
+           (redelivery_.wants_quiet(now) && outstanding() == 0 && !paused());
 }
 
 OpenResult
@@ -135,11 +140,11 @@ StepResult
 Publisher::publish(bool look)
 {
     const TimestampTz now = GetCurrentTimestamp();
-    const bool may_go = !halted_ && !awaits_routes();
-    const bool read = may_go && resend_at_ == resend_end_ && may_read(look);
-    const bool chores = may_go && has_chores(now);
-    if (!read && !chores && !redelivery_.has_work(now))
-        return window_open_ || look || !may_go ? StepResult::full : StepResult::idle;
+    if (halted_ || awaits_routes())
+        return StepResult::full;
+    const bool read = may_read(look);
+    if (!read && !may_redeliver(now))
+        return window_open_ || look ? StepResult::full : StepResult::idle;
 
     DatabaseSlot *slot = find_slot(MyDatabaseId);
     const uint64 mark = slot != nullptr ? pg_atomic_read_u64(&slot->emitted) : 0;
@@ -152,37 +157,46 @@ Publisher::publish(bool look)
         end();
         return routed;
     }
-    bool more =
-        redelivery_.step(&tables_, policy_, progress_.first_tag(), begun_ && !awaits_routes(), now);
-    more = (may_go && do_chores(now)) || more;
-    StepResult result =
-        read && !halted_ && resend_at_ == resend_end_ ? read_stream(mark, look) : StepResult::full;
-    watch_begin();
+    const bool more = redeliver(now);
+    StepResult result = read ? read_stream(mark, look) : StepResult::full;
     end();
+    const bool turn_unused =
+        stream_turn_ && redelivery_.in_flight() == 0 && progress_.in_flight() == 0;
+    stream_turn_ = stream_turn_ && redelivery_.in_flight() > 0;
+    if (!isolation_.active() && !redelivery_.isolating())
+        oversized_suspected_ = 0;
     if (ShutdownRequestPending)
         return StepResult::idle;
-    return more ? StepResult::busy : result;
+    return more || turn_unused ? StepResult::busy : result;
 }
 
-// Everything that may have been handed over before the start is read first: what is in the first
-// window, and of the next one what comes before the last event that was set aside.
-void
-Publisher::watch_begin()
+// While a culprit is looked for, in the stream or in a line, the two do not go out together: the
+// one would be blamed for the other.
+bool
+Publisher::may_release() const noexcept
 {
-    if (begun_)
-        return;
-    const EventKey *key = window_open_ ? keys_.next() : nullptr;
-    const bool past =
-        (windows_opened_ > 0 && !window_open_) ||
-        (windows_opened_ > 0 && key != nullptr && key->seq > redelivery_.last_at_start());
-    if (!begin_tag_known_ && (past || redelivery_.last_at_start() == PG_INT64_MIN))
+    const bool stream_idle = progress_.in_flight() == 0;
+    if (redelivery_.isolating())
+        return stream_idle && redelivery_.in_flight() == 0 && !stream_turn_;
+    return !isolation_.active() || (stream_idle && !window_open_);
+}
+
+// Returns true when there is more to do at once.
+bool
+Publisher::redeliver(TimestampTz now)
+{
+    park_refused_tags();
+    if (!may_redeliver(now))
+        return false;
+    const bool more = redelivery_.step(&tables_, producer_.get(), policy_, may_release());
+    // They take turns.
+    stream_turn_ = stream_turn_ || (redelivery_.isolating() && redelivery_.in_flight() > 0);
+    if (producer_ && redelivery_.wants_quiet(now) && outstanding() == 0 && !paused())
     {
-        begin_tag_known_ = true;
-        begin_tag_ = progress_.next_tag();
+        redelivery_.send_due(&tables_, producer_.get(), now);
+        return true;
     }
-    begun_ = begin_tag_known_ && progress_.first_tag() >= begin_tag_;
-    if (begun_)
-        redelivery_.reload_soon();
+    return more;
 }
 
 StepResult
@@ -212,6 +226,33 @@ Publisher::read_stream(std::uint64_t mark, bool look)
     // What commits from now on sets the latch. What committed while an older window was open, as in
     // a pause, has set it before.
     return fresh ? StepResult::idle : StepResult::busy;
+}
+
+// How many events may be handed over now.
+int
+Publisher::group_limit()
+{
+    // Acknowledgements take milliseconds; what takes longer is stuck, and must not hold up the
+    // rest.
+    constexpr int kQuietMs = 2000;
+    const TimestampTz now = GetCurrentTimestamp();
+    const bool quiet = redelivery_.wants_quiet(now);
+    if (!quiet)
+        quiet_since_ = now;
+    else if (outstanding() > 0 && TimestampDifferenceExceeds(quiet_since_, now, kQuietMs))
+        redelivery_.give_up_quiet(now);
+    if (paused() || redelivery_.attempting() || quiet)
+        return 0;
+    if (redelivery_.isolating() && (redelivery_.in_flight() > 0 || !stream_turn_))
+        return 0;
+    if (!isolation_.active())
+        return kEventsPerStep;
+    if (progress_.in_flight() > 0 || redelivery_.in_flight() > 0)
+        return 0;
+    if (sent_in_group_ > 0)
+        isolation_.accepted(sent_in_group_);
+    sent_in_group_ = 0;
+    return static_cast<int>(std::min<std::size_t>(isolation_.group(), kEventsPerStep));
 }
 
 // Returns false when a shutdown was requested meanwhile.
@@ -244,7 +285,7 @@ Publisher::hand_over_some()
 {
     const MemoryContext outer = MemoryContextSwitchTo(event_context_);
     const TimestampTz now = GetCurrentTimestamp();
-    const int limit = paused() ? 0 : kEventsPerStep;
+    const int limit = group_limit();
     // A pause must not keep a window open that has nothing left: what comes next would not be seen.
     const bool through = paused() && keys_.next() == nullptr;
     HandOver result = limit > 0 || through ? HandOver::done : HandOver::full;
@@ -267,7 +308,9 @@ Publisher::hand_over_some()
             break;
     }
     (void) MemoryContextSwitchTo(outer);
-    return result == HandOver::done;
+    // A group goes on when it is acknowledged; one of which all was set aside goes on by itself.
+    const bool group_sent = isolation_.active() && progress_.in_flight() > 0;
+    return result == HandOver::done && !(group_sent && keys_.next() != nullptr);
 }
 
 // While nothing may be handed over, nobody else looks at the next event.
@@ -293,14 +336,19 @@ Publisher::set_aside(const EventRow &event, const EventKey *key) noexcept
     (void) progress_.acknowledge(tag, false);
 }
 
-// Takes an event as acknowledged that outbox.deliveries has settled: it is read again after a
-// start, but not sent again. Needs room for an event.
+// Takes an event as acknowledged that was so before the last rewind, or that outbox.deliveries has
+// settled: it is read again, but not sent again. Needs room for an event.
 bool
 Publisher::is_done(const EventRow &event, const EventKey *key)
 {
-    if (!redelivery_.is_settled(event.seq))
+    const auto found = done_.find(event.seq);
+    if (found == done_.end() && !redelivery_.is_settled(event.seq))
         return false;
-    set_aside(event, key);
+    const bool published = found != done_.end() && found->second;
+    const std::uint64_t tag = progress_.add(event.seq, 0, event.emitted_at, key->locator);
+    (void) progress_.acknowledge(tag, published);
+    if (found != done_.end())
+        done_.erase(found);
     return true;
 }
 
@@ -330,20 +378,50 @@ Publisher::hand_over(const EventKey *key, TimestampTz now)
     kafka::Failure why;
     if (!read_record(event, now, &line, &record, &why))
     {
-        (void) redelivery_.refuse(event, line, {why, 0, true, 0, progress_.next_tag()}, policy_);
+        redelivery_.refuse(event, line, true, 0, why, policy_);
         set_aside(event, key);
         return HandOver::done;
     }
     if (!progress_.has_room(size_in_flight(record), max_bytes_))
         return no_room();
-    const Memo memo = {0, static_cast<std::uint32_t>(size_of(record)), stats_.topic(line.topic)};
-    const std::uint64_t tag = progress_.add(event.seq, size_in_flight(record), event.emitted_at,
-                                            key->locator, memo, key->xid);
-    Passing passing = {event, line, record, tag, 0};
-    const HandOver result = pass(passing);
-    if (result == HandOver::full || result == HandOver::halted)
-        progress_.remove_last();
-    return result == HandOver::full ? no_room() : result;
+    Lane lane;
+    if (redelivery_.must_wait(line.topic, line.key, &lane))
+    {
+        redelivery_.park(event, line, lane);
+        set_aside(event, key);
+        return HandOver::done;
+    }
+    return produce(event, line, key, &record);
+}
+
+Publisher::HandOver
+Publisher::produce(const EventRow &event, const EventLine &line, const EventKey *key,
+                   kafka::Record *record)
+{
+    const Memo memo = {sending_at_, static_cast<std::uint32_t>(size_of(*record)),
+                       stats_.topic(record->topic)};
+    record->tag = progress_.add(event.seq, size_in_flight(*record), event.emitted_at, key->locator,
+                                memo, key->xid);
+    kafka::Failure why;
+    const kafka::ProduceResult result = producer_->produce(*record, why);
+    if (result == kafka::ProduceResult::queued)
+    {
+        sent_in_group_++;
+        return HandOver::done;
+    }
+    progress_.remove_last();
+    if (result == kafka::ProduceResult::queue_full)
+        return no_room();
+    if (why.cls == kafka::FailureClass::event || why.cls == kafka::FailureClass::topic)
+    {
+        // Refused before it was queued: nothing can have overtaken it.
+        redelivery_.refuse(event, line, true, 0, why, policy_);
+        set_aside(event, key);
+        return HandOver::done;
+    }
+    note_failure(why);
+    halted_ = true;
+    return HandOver::halted;
 }
 
 } // namespace outbox

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "bgworker/core/backoff.h"
-#include "bgworker/core/held.h"
+#include "bgworker/core/isolation.h"
 #include "bgworker/core/progress.h"
 #include "bgworker/core/window_keys.h"
 #include "bgworker/kafka/producer.h"
@@ -53,12 +53,6 @@ public:
 
     // Takes over the producer; null ends publishing.
     void set_producer(kafka::Producer *producer) noexcept;
-    // What redelivery makes its own from; see Redelivery::use().
-    void use_for_redelivery(const KafkaSetup *setup, int wake_fd) noexcept
-    {
-        redelivery_.use(setup, wake_fd);
-    }
-    void drop_redelivery(int wait_ms) noexcept { redelivery_.drop_producer(wait_ms); }
     bool has_producer() const noexcept { return producer_ != nullptr; }
 
     // Hands the next events over, in one short transaction. Opens a new window when the one before
@@ -75,9 +69,9 @@ public:
     // Hears what Kafka has to say. Returns true when there was something.
     bool serve();
 
-    // After a failure, once nothing is outstanding and the pause is over: sets refused events
-    // aside, and lets the others be handed over again. Returns how long to wait at most before the
-    // next call, in ms; -1: as you like.
+    // After a failure, once nothing is outstanding and the pause is over: sets refused events aside
+    // and goes back to the acknowledged prefix. Returns how long to wait at most before the next
+    // call, in ms; -1: as you like.
     long recover(TimestampTz now);
 
     // The table outbox.deliveries or outbox.pauses was changed by somebody.
@@ -106,7 +100,7 @@ public:
 
     // How often a batch of several events was too large for its topic; the next producer should
     // make smaller ones.
-    int oversized_batches() const noexcept;
+    int oversized_batches() const noexcept { return oversized_batches_; }
 
     // Events published by this process.
     std::int64_t published() const noexcept;
@@ -126,19 +120,14 @@ public:
     // The same, and no refused or waiting event is on its way either.
     bool idle() const noexcept;
     std::size_t outstanding() const noexcept { return producer_ ? producer_->outstanding() : 0; }
-    // Redelivery's included.
-    std::size_t all_outstanding() const noexcept
-    {
-        return outstanding() + redelivery_.outstanding();
-    }
 
     // How long the caller may wait before serve() must be called, in ms; -1: until wake_fd is set.
-    long serve_within_ms() const noexcept;
+    long serve_within_ms() const noexcept { return producer_ ? producer_->serve_within_ms() : -1; }
 
     // The part of the report that publishing knows; the state only when it is not the caller's.
     void fill_report(RelayReport *report) const noexcept;
     bool backing_off() const noexcept { return backoff_.failures() > 0; }
-    TimestampTz last_published_at() const noexcept; // 0: never
+    TimestampTz last_published_at() const noexcept { return last_published_at_; } // 0: never
 
     void batch(std::size_t records) noexcept override;
     void delivered(std::uint64_t tag) noexcept override;
@@ -149,25 +138,13 @@ public:
 private:
     enum class HandOver
     {
-        done, // handed over, set aside, held, or there is no such row
-        held, // still in the line from which it was taken
+        done, // handed over, set aside, or there is no such row
         full,
         halted
     };
 
-    // An event that is handed over, for the first time or again.
-    struct Passing
-    {
-        const EventRow &event;
-        const EventLine &line;
-        kafka::Record &record;
-        std::uint64_t tag;
-        Lane from; // the line in which it was held; 0: none
-    };
-
-    class Gate;
-
     bool may_read(bool look) noexcept;
+    bool may_redeliver(TimestampTz now) const noexcept;
     OpenResult begin();
     void end();
     void open_window(std::uint64_t mark);
@@ -175,43 +152,28 @@ private:
     bool read_keys();
     bool window_is_durable();
     bool hand_over_some();
+    int group_limit();
     void note_oldest_waiting();
-    bool has_news_for_held(TimestampTz now) const noexcept;
     HandOver no_room() noexcept;
     HandOver hand_over(const EventKey *key, TimestampTz now);
     bool is_done(const EventRow &event, const EventKey *key);
+    HandOver produce(const EventRow &event, const EventLine &line, const EventKey *key,
+                     kafka::Record *record);
     void set_aside(const EventRow &event, const EventKey *key) noexcept;
-
-    HandOver pass(Passing &passing);
-    HandOver hold(const Passing &passing, Lane lane, bool for_topic);
-    HandOver refuse(const Passing &passing, const kafka::Failure &why, Lane partition);
-    HandOver park(const Passing &passing, Lane lane);
-
-    // Events that were handed over before.
-    bool has_chores(TimestampTz now) const noexcept;
-    bool do_chores(TimestampTz now);
-    bool fetch_again(std::uint64_t tag, EventRow *event, Progress::InFlight *flight);
-    HandOver hand_over_again(std::uint64_t tag, Lane from, TimestampTz now);
-    bool resend_some(TimestampTz now);
-    bool pass_held(TimestampTz now);
-    void watch_stuck(TimestampTz now);
-    void find_stuck(TimestampTz now);
-    bool set_stuck_afloat(TimestampTz now);
-    void land(std::uint64_t tag, bool was_published) noexcept;
-    void sink() noexcept;
-    void watch_begin();
+    bool redeliver(TimestampTz now);
 
     bool awaits_routes() const noexcept;
-    void watch_routes(TimestampTz now);
     StepResult follow_routes();
     void note_routes(RoutesLoaded loaded, const Verdict &verdict);
 
     bool settle_refusals();
     void park_refused_tags();
+    void note_batch_size(std::size_t refused);
+    void settle_suspects(std::size_t refused);
+    bool may_release() const noexcept;
     void park_tag(std::uint64_t tag, const kafka::Failure &failure);
-    void settle_suspects();
-    void resend();
-    void halt() noexcept;
+    void give_up_stuck(TimestampTz now);
+    void rewind();
     void note_failure(const kafka::Failure &failure) noexcept;
     void note_success() noexcept;
     long watch_attempts(TimestampTz now);
@@ -244,55 +206,35 @@ private:
     std::size_t batch_ = 0;      // its records; 0: it is counted
 
     Redelivery redelivery_;
+    TimestampTz quiet_since_ = 0; // when nothing was due for the last time
     FailurePolicy policy_ = {};
-    // Redelivery sends nothing before the stream has passed what the process before may have had on
-    // its way: this tag, once it is known.
-    bool begun_ = false;
-    bool begin_tag_known_ = false;
-    std::uint64_t begin_tag_ = 0;
-    int windows_opened_ = 0;
 
     bool reload_routes_ = true;
     std::int64_t moved_up_to_ = PG_INT64_MAX; // of the events that were set aside
     char routes_problem_[512] = "";
 
-    // Nothing is handed over until recover() has seen to it.
+    // Nothing is handed over until recover() has gone back to the acknowledged prefix.
     bool halted_ = false;
     bool dead_ = false; // the producer is
-    TimestampTz halted_since_ = 0;
+    TimestampTz dead_since_ = 0;
 
-    // Events of the ring that are to be handed over again, to another producer: from here on.
-    std::uint64_t resend_at_ = 0;
-    std::uint64_t resend_end_ = 0;
-
-    // Events that wait in memory, for a moment.
-    Held held_;
-    TimestampTz held_at_ = 0; // when they were looked at
-    bool held_again_ = false; // there is news for them
-    Lane next_held_ = 0;
-    std::vector<Lane> scratch_;
+    // Events behind the prefix at the last rewinds that need not be handed over again, and whether
+    // they were published (or set aside). No more than the ring holds.
+    std::unordered_map<std::int64_t, bool> done_;
 
     // Events of the stream that Kafka refused and that are not yet set aside: each for itself, with
-    // their topic; or those of a partition that were sent together.
+    // their topic; or some among those that were sent together.
     std::vector<std::uint64_t> refused_tags_;
     kafka::Failure topic_refusal_;
-    std::vector<std::uint64_t> suspects_;
-    kafka::Failure suspicion_;
+    std::size_t suspects_ = 0;
+    std::uint64_t first_suspect_ = 0;
+    std::size_t suspects_reach_ = 0;
+    kafka::Failure refusal_;
+    Isolation isolation_;
+    std::size_t sent_in_group_ = 0;
     int oversized_batches_ = 0;
-
-    // Events that are set aside while they are in the producer's queue: see Redelivery.
-    struct Afloat
-    {
-        std::int64_t seq;
-        Lane lane; // in which it is set aside
-        Lane partition;
-    };
-    std::unordered_map<std::uint64_t, Afloat> afloat_; // by tag
-    std::vector<Lane> stuck_;                          // partitions whose events are to be so
-    std::uint64_t stuck_end_ = 0;                      // those before this tag
-    std::uint64_t landed_ = 0;                         // published since
-    TimestampTz stream_heard_at_ = 0;
-    TimestampTz awaits_routes_since_ = 0;
+    int oversized_suspected_ = 0; // of those, while a single event may be the culprit after all
+    bool stream_turn_ = false;    // while a culprit is looked for among waiting events
 
     // The first event in flight, and since when it is the first.
     std::uint64_t first_tag_ = 0;
@@ -308,6 +250,8 @@ private:
     std::uint32_t failures_before_recovery_ = 0;
 
     std::int64_t published_before_ = 0; // by earlier relays
+    std::uint64_t redelivered_ = 0;
+    TimestampTz last_published_at_ = 0;
     std::uint64_t saved_prefix_ = 0;
     std::uint64_t saved_redelivered_ = 0;
     bool saved_open_ = false;   // with a window under way

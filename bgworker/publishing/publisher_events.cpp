@@ -27,25 +27,21 @@ void
 Publisher::delivered(std::uint64_t tag) noexcept
 {
     Acknowledged event;
-    if (progress_.acknowledge(tag, true, &event, heard_at_))
+    bool known = true;
+    if ((tag & kRedeliveryTag) != 0)
     {
-        stats_.published(event, heard_at_);
-        if (batch_ > 0)
-            stats_.batch(event.memo.topic, std::exchange(batch_, 0));
+        known = redelivery_.delivered(tag, &event);
+        redelivered_++;
     }
-    else
-        land(tag, true);
-    stream_heard_at_ = heard_at_;
+    else if (!progress_.acknowledge(tag, true, &event))
+        return; // of the time before a rewind
+    if (known)
+        stats_.published(event, heard_at_);
+    if (known && batch_ > 0)
+        stats_.batch(event.memo.topic, std::exchange(batch_, 0));
+    last_published_at_ = heard_at_;
     if (backing_off() && !halted_)
         note_success();
-}
-
-void
-Publisher::halt() noexcept
-{
-    if (!halted_)
-        halted_since_ = GetCurrentTimestamp();
-    halted_ = true;
 }
 
 // Whatever the reason, the event does not count as published: its tag stays unacknowledged until it
@@ -55,25 +51,29 @@ Publisher::failed(std::uint64_t tag, const kafka::Failure &failure) noexcept
 {
     Progress::InFlight flight;
     batch_ = 0;
-    if (!progress_.find(tag, flight))
+    if ((tag & kRedeliveryTag) != 0)
+        redelivery_.failed(tag, failure);
+    else if (progress_.find(tag, flight))
     {
-        land(tag, false);
-        return;
+        if (failure.cls == kafka::FailureClass::topic)
+        {
+            refused_tags_.push_back(tag); // reserved: never more than are in flight
+            topic_refusal_ = failure;
+            return;
+        }
+        if (failure.cls == kafka::FailureClass::event)
+        {
+            if (suspects_++ == 0)
+            {
+                first_suspect_ = tag;
+                refusal_ = failure;
+            }
+            suspects_reach_ = flight.distance;
+        }
+        else if (!halted_ && !kafka::is_consequence(failure))
+            note_failure(failure);
     }
-    if (failure.cls == kafka::FailureClass::topic)
-    {
-        refused_tags_.push_back(tag); // reserved: never more than are in flight
-        topic_refusal_ = failure;
-        return;
-    }
-    if (failure.cls == kafka::FailureClass::event)
-    {
-        suspects_.push_back(tag); // the same
-        suspicion_ = failure;
-    }
-    else if (!halted_ && !kafka::is_consequence(failure))
-        note_failure(failure);
-    halt();
+    halted_ = true;
 }
 
 void

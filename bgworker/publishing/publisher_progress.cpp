@@ -1,7 +1,5 @@
 // How far the publisher has got: what it writes into its table, and what it shows.
 
-#include "bgworker/core/sooner.h"
-
 #include "publisher.h"
 
 #include "bgworker/guard.h"
@@ -17,8 +15,7 @@ namespace outbox
 std::int64_t
 Publisher::published() const noexcept
 {
-    return static_cast<std::int64_t>(progress_.published_prefix() + landed_ +
-                                     redelivery_.published());
+    return static_cast<std::int64_t>(progress_.published_prefix() + redelivered_);
 }
 
 std::uint64_t
@@ -32,30 +29,12 @@ Publisher::backlog_base() const noexcept
 long
 Publisher::redeliver_within_ms(TimestampTz now) const noexcept
 {
-    return redelivery_.wait_ms(now);
-}
-
-long
-Publisher::serve_within_ms() const noexcept
-{
-    constexpr long kWatchMs = 20;
-    const long wait = producer_ ? producer_->serve_within_ms() : -1;
-    return held_.is_empty() || halted_ ? wait : sooner(wait, kWatchMs);
-}
-
-TimestampTz
-Publisher::last_published_at() const noexcept
-{
-    return Max(stream_heard_at_, redelivery_.last_published_at());
-}
-
-// A single event that was too large after all makes no batch of its topic too large.
-int
-Publisher::oversized_batches() const noexcept
-{
-    const auto events = static_cast<std::int64_t>(redelivery_.oversized_events());
-    return static_cast<int>(
-        Max(redelivery_.oversized_batches(), Max(std::int64_t{0}, oversized_batches_ - events)));
+    const TimestampTz due_at = redelivery_.due_at();
+    if (due_at == 0 || paused() || halted_ || !producer_)
+        return -1;
+    if (due_at > now)
+        return TimestampDifferenceMilliseconds(now, due_at);
+    return outstanding() == 0 ? 0 : -1; // the last report wakes us
 }
 
 bool
@@ -76,8 +55,7 @@ Publisher::save_if_due(bool at_once, long *wait_ms)
     const std::uint64_t prefix = progress_.acknowledged_prefix();
     // A position that only skips transactions without events is worth no write, but one without an
     // open window is: it says of whole slots that they are published.
-    const bool moved = prefix != saved_prefix_ ||
-                       landed_ + redelivery_.published() != saved_redelivered_ ||
+    const bool moved = prefix != saved_prefix_ || redelivered_ != saved_redelivered_ ||
                        (saved_open_ && caught_up());
     if (!moved)
         return SaveResult::done;
@@ -99,7 +77,7 @@ Publisher::save_if_due(bool at_once, long *wait_ms)
         return locked == OpenResult::locked ? SaveResult::locked : SaveResult::gone;
     saved_prefix_ = prefix;
     saved_open_ = !(position.from == position.to);
-    saved_redelivered_ = landed_ + redelivery_.published();
+    saved_redelivered_ = redelivered_;
     saved_at_ = now;
     tick_due_ = true;
     DatabaseSlot *slot = find_slot(MyDatabaseId);
@@ -128,7 +106,7 @@ Publisher::tick_if_due()
 bool
 Publisher::idle() const noexcept
 {
-    return caught_up() && outstanding() == 0 && redelivery_.in_flight() == 0 && afloat_.empty();
+    return caught_up() && outstanding() == 0 && redelivery_.in_flight() == 0;
 }
 
 void
@@ -140,7 +118,7 @@ Publisher::fill_report(RelayReport *report) const noexcept
     report->in_flight_events = static_cast<int32>(progress_.in_flight());
     report->in_flight_bytes = static_cast<int64>(progress_.in_flight_bytes());
     report->published = static_cast<uint64>(published());
-    report->last_published_at = last_published_at();
+    report->last_published_at = last_published_at_;
     report->consecutive_failures = static_cast<int32>(backoff_.failures());
     report->next_attempt_at = backing_off() ? next_attempt_at_ : 0;
     report->last_error_at = last_failure_at_;

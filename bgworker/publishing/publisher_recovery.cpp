@@ -1,7 +1,5 @@
-// What the publisher does after a failure: sets refused events aside, makes room for a new
-// producer, and has what is left handed over again.
-
-#include "bgworker/core/sooner.h"
+// What the publisher does after a failure: sets refused events aside, goes back to the acknowledged
+// prefix, makes room for a new producer.
 
 #include "publisher.h"
 
@@ -18,25 +16,22 @@ namespace
 {
 
 // A dead producer reports what it gave up; longer than this nobody waits for it.
-constexpr long kLastReportsMs = 500;
+constexpr long kLastReportsMs = 2000;
 
 } // namespace
 
 bool
 Publisher::serve()
 {
-    const TimestampTz now = GetCurrentTimestamp();
-    bool any = redelivery_.serve(now, !backing_off());
     if (!producer_)
-        return any;
+        return false;
     constexpr std::size_t kEventsPerServe = 10000;
-    any = producer_->serve(*this, kEventsPerServe) > 0 || any;
-    held_again_ = producer_->take_topics_changed() || held_again_;
+    const bool any = producer_->serve(*this, kEventsPerServe) > 0;
     kafka::Failure why;
     if (!dead_ && producer_->fatal(why))
     {
         dead_ = true;
-        halted_since_ = now;
+        dead_since_ = GetCurrentTimestamp();
         halted_ = true;
         // A refused record kills the producer on purpose: nothing may overtake it.
         if (strcmp(why.name, "_GAPLESS_GUARANTEE") != 0)
@@ -50,15 +45,18 @@ Publisher::serve()
 void
 Publisher::park_tag(std::uint64_t tag, const kafka::Failure &failure)
 {
-    EventRow event;
     Progress::InFlight flight;
-    if (!fetch_again(tag, &event, &flight))
+    if (!progress_.find(tag, flight))
         return;
+    const EventKey key = {flight.seq, flight.locator, flight.xid};
+    EventRow event;
     EventLine line;
     kafka::Failure unreadable;
-    const bool readable = read_line(event, &line, &unreadable);
-    (void) redelivery_.refuse(
-        event, line, {readable ? failure : unreadable, 0, true, 0, progress_.next_tag()}, policy_);
+    if (fetch_event(&tables_, key, GetCurrentTimestamp(), &event))
+    {
+        const bool readable = read_line(event, &line, &unreadable);
+        redelivery_.refuse(event, line, true, 0, readable ? failure : unreadable, policy_);
+    }
     (void) progress_.acknowledge(tag, false);
 }
 
@@ -77,58 +75,117 @@ Publisher::park_refused_tags()
     refused_tags_.clear();
 }
 
-// A batch is refused as a whole, so an event that was refused alone is the culprit. For the others
-// redelivery finds it; until then their partition waits.
+// A topic may take less in one batch than librdkafka sends; or a single event was too large.
 void
-Publisher::settle_suspects()
+Publisher::note_batch_size(std::size_t refused)
 {
-    const MemoryContext outer = MemoryContextSwitchTo(event_context_);
-    for (std::size_t begin = 0, end = 0; begin < suspects_.size(); begin = end)
+    if (refused == 1)
     {
-        EventRow event;
-        Progress::InFlight flight;
-        Progress::InFlight other;
-        const bool found = progress_.find(suspects_[begin], flight);
-        for (end = begin + 1; found && end < suspects_.size(); end++)
-            if (!progress_.find(suspects_[end], other) || other.memo.lane != flight.memo.lane)
-                break;
-        if (end - begin == 1)
-        {
-            park_tag(suspects_[begin], suspicion_);
-            continue;
-        }
-        const Lane lane = flight.memo.lane;
-        for (std::size_t i = begin; i < end; i++)
-        {
-            if (!fetch_again(suspects_[i], &event, &flight))
-                continue;
-            EventLine line;
-            kafka::Failure unreadable; // redelivery tells of it
-            (void) read_line(event, &line, &unreadable);
-            redelivery_.suspect(event, line, lane);
-            (void) progress_.acknowledge(suspects_[i], false);
-            MemoryContextReset(event_context_);
-        }
-        redelivery_.isolate(lane, end - begin, progress_.next_tag());
-        if (strcmp(suspicion_.name, "MSG_SIZE_TOO_LARGE") == 0)
-            oversized_batches_++;
+        oversized_batches_ -= oversized_suspected_;
+        oversized_suspected_ = 0;
+        return;
     }
-    (void) MemoryContextSwitchTo(outer);
-    suspects_.clear();
+    const kafka::Failure &why = suspects_ > 0 ? refusal_ : redelivery_.suspicion();
+    if (strcmp(why.name, "MSG_SIZE_TOO_LARGE") != 0)
+        return;
+    oversized_batches_++;
+    oversized_suspected_++;
+}
+
+// A batch is refused as a whole, so an event that was refused alone is the culprit.
+void
+Publisher::settle_suspects(std::size_t refused)
+{
+    if (refused > 1 || isolation_.active())
+        isolation_.refused(refused, suspects_reach_);
+    if (refused == 1)
+        park_tag(first_suspect_, refusal_);
 }
 
 // Returns false when a table is locked: try again later.
 bool
 Publisher::settle_refusals()
 {
-    if (refused_tags_.empty() && suspects_.empty())
+    const std::size_t refused = suspects_ + redelivery_.suspects();
+    if (refused_tags_.empty() && refused == 0)
         return true;
     if (begin() != OpenResult::opened)
         return false;
+    // Lines that were on their way stand before what was refused behind them.
+    if (refused > 0)
+        note_batch_size(refused);
+    redelivery_.judge_suspects(refused == 1);
+    redelivery_.lose_in_flight(&tables_, policy_);
     park_refused_tags();
-    settle_suspects();
+    if (suspects_ > 0)
+        settle_suspects(refused);
     end();
+    suspects_ = 0;
+    suspects_reach_ = 0;
+    sent_in_group_ = 0;
     return true;
+}
+
+// librdkafka keeps records of a topic for ever when Kafka refuses to describe it, and says nothing.
+// The position stays behind such a record, so it is taken back and its topic counts as refused.
+void
+Publisher::give_up_stuck(TimestampTz now)
+{
+    constexpr int kStuckMs = 30000;
+    // While Kafka is out of reach, everything waits.
+    if (!backing_off() && redelivery_.give_up_attempt(now))
+    {
+        halted_ = true;
+        producer_->purge();
+        return;
+    }
+    if (progress_.in_flight() == 0 || progress_.first_tag() != first_tag_)
+    {
+        first_tag_ = progress_.first_tag();
+        first_since_ = now;
+        return;
+    }
+    if (!TimestampDifferenceExceeds(first_since_, now, kStuckMs))
+        return;
+    // When nothing gets through, it is not the topic; unless nothing else is sent at present.
+    constexpr int kAskMs = 100;
+    const bool others_flow = last_published_at_ > first_since_;
+    if (!others_flow && !(awaits_routes() && !backing_off() && producer_->reachable(kAskMs)))
+        return;
+    kafka::describe(topic_refusal_, 0, "not acknowledged for %d seconds while other events were",
+                    kStuckMs / 1000);
+    topic_refusal_.cls = kafka::FailureClass::topic;
+    strlcpy(topic_refusal_.name, "_TIMED_OUT", sizeof(topic_refusal_.name));
+    refused_tags_.push_back(first_tag_); // reserved
+    halted_ = true;
+    producer_->purge();
+}
+
+// Everything behind the acknowledged prefix is read again, and handed over again unless it was
+// acknowledged.
+void
+Publisher::rewind()
+{
+    if (progress_.behind_prefix() > 0)
+        oldest_waiting_ = progress_.oldest_created_at();
+    base_then_ = backlog_base();
+    prefix_then_ = progress_.acknowledged_prefix();
+    went_back_ = true;
+    progress_.visit_in_flight([&](const Memo &memo) { stats_.retried(memo.topic); });
+    call_cpp(
+        [&]
+        {
+            progress_.visit_acknowledged([&](std::int64_t seq, bool published)
+                                         { done_[seq] = published; });
+            const Position position = progress_.position();
+            progress_.reset(position);
+            read_up_to_ = position.to;
+            keys_.open(position.from, position.to, position.last_seq, kRingSlots);
+            window_open_ = progress_.windows() > 0;
+        });
+    ask_standbys_ = true;
+    redelivery_.forget_in_flight();
+    halted_ = false;
 }
 
 // While something is in flight, librdkafka tries at intervals like ours, tells only of the first
@@ -150,20 +207,13 @@ Publisher::watch_attempts(TimestampTz now)
 long
 Publisher::recover(TimestampTz now)
 {
-    constexpr long kWatchMs = 100;
     if (!halted_ && producer_)
-    {
-        watch_stuck(now);
-        watch_routes(now);
-    }
+        give_up_stuck(now);
     if (!halted_)
-    {
-        const long wait = backing_off() ? watch_attempts(now) : -1;
-        return progress_.in_flight() > 0 || awaits_routes() ? sooner(wait, kWatchMs) : wait;
-    }
-    const long waited = TimestampDifferenceMilliseconds(halted_since_, now);
-    if (outstanding() > 0 && !(dead_ && waited >= kLastReportsMs))
-        return dead_ ? kLastReportsMs - waited : 1000; // its reports wake us
+        return backing_off() ? watch_attempts(now) : -1;
+    if (outstanding() > 0 &&
+        !(dead_ && TimestampDifferenceExceeds(dead_since_, now, kLastReportsMs)))
+        return 1000; // its reports wake us
     const long left = TimestampDifferenceMilliseconds(now, next_attempt_at_);
     if (backing_off() && left > 0)
         return left;
@@ -171,13 +221,9 @@ Publisher::recover(TimestampTz now)
     if (!settle_refusals())
         return kLockedMs;
     if (dead_)
-    {
-        (void) producer_->close(0); // it ends by itself
         producer_.reset();
-    }
     dead_ = false;
-    sink();
-    resend();
+    rewind();
     return 0;
 }
 

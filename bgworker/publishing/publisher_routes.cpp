@@ -15,30 +15,7 @@ namespace outbox
 bool
 Publisher::awaits_routes() const noexcept
 {
-    return (reload_routes_ || routes_changed()) && all_outstanding() > 0;
-}
-
-// What is not acknowledged within a second is taken back, so that all others wait no longer. Kafka
-// may have some of it; that of which it says so in time is not repeated.
-void
-Publisher::watch_routes(TimestampTz now)
-{
-    constexpr int kLongestMs = 1000;
-    if (!awaits_routes())
-    {
-        awaits_routes_since_ = 0;
-        return;
-    }
-    if (awaits_routes_since_ == 0)
-        awaits_routes_since_ = now;
-    const bool late = TimestampDifferenceExceeds(awaits_routes_since_, now, kLongestMs);
-    if (redelivery_.outstanding() > 0 && late && !backing_off())
-        redelivery_.give_up_in_flight();
-    const bool only_afloat = outstanding() > 0 && outstanding() == afloat_.size();
-    if (outstanding() == 0 || backing_off() || !(late || only_afloat))
-        return;
-    halt();
-    producer_->purge();
+    return (reload_routes_ || routes_changed()) && outstanding() > 0;
 }
 
 bool
@@ -71,10 +48,11 @@ Publisher::follow_routes()
 {
     if (reload_routes_ || routes_changed())
     {
-        if (all_outstanding() > 0)
+        if (outstanding() > 0)
             return StepResult::full;
         // What was refused was so by the topics of before.
         park_refused_tags();
+        redelivery_.lose_in_flight(&tables_, policy_);
         Verdict verdict;
         const RoutesLoaded loaded = load_routing(&verdict);
         if (loaded == RoutesLoaded::locked)
@@ -85,14 +63,13 @@ Publisher::follow_routes()
         note_routes(loaded, verdict);
         reload_routes_ = false;
         moved_up_to_ = PG_INT64_MIN;
-        resend(); // what is held, to where it belongs now
     }
     if (!has_routes())
         return StepResult::full;
     if (moved_up_to_ == PG_INT64_MAX)
         return StepResult::idle;
     moved_up_to_ = move_set_aside(&tables_, moved_up_to_);
-    redelivery_.reload_lines_soon();
+    redelivery_.forget_in_flight(); // nothing is; the lines are read again
     return moved_up_to_ == PG_INT64_MAX ? StepResult::idle : StepResult::busy;
 }
 

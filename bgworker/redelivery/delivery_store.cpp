@@ -3,8 +3,6 @@
 #include "bgworker/guard.h"
 #include "bgworker/spi_call.h"
 
-#include "extension/text_view.h"
-
 namespace outbox
 {
 
@@ -31,12 +29,11 @@ constexpr const char *kParkRefused =
     "operator(pg_catalog.+) 1 operator(pg_catalog.>=) $11 then null else $9 end "
     "where d.state operator(pg_catalog.<>) 'DISCARDED' returning d.state";
 
-constexpr const char *kDue =
+constexpr const char *kNextDue =
     "select d.seq, d.xid, d.slot, d.lane, d.attempts from outbox.deliveries d "
     "where d.state operator(pg_catalog.=) 'RETRYING' and d.next_attempt_at "
-    "operator(pg_catalog.<=) $1 and d.seq operator(pg_catalog.<>) all ($2) "
-    "and (not d.blocking or d.lane operator(pg_catalog.<>) all ($3)) "
-    "order by d.next_attempt_at, d.seq limit $4 for no key update skip locked";
+    "operator(pg_catalog.<=) $1 order by d.next_attempt_at, d.seq limit 1 "
+    "for no key update skip locked";
 
 constexpr const char *kExists =
     "select from outbox.deliveries d where d.seq operator(pg_catalog.=) $1";
@@ -47,26 +44,7 @@ constexpr const char *kLock =
 
 constexpr const char *kNextDueAt =
     "select d.next_attempt_at from outbox.deliveries d where d.state operator(pg_catalog.=) "
-    "'RETRYING' and d.seq operator(pg_catalog.<>) all ($1) "
-    "and (not d.blocking or d.lane operator(pg_catalog.<>) all ($2)) "
-    "order by d.next_attempt_at limit 1";
-
-// What waits in a line and belongs before the event that is due in it.
-constexpr const char *kFirstBefore =
-    "select d.seq, d.xid, d.slot, d.lane, d.attempts from outbox.deliveries d "
-    "where d.state operator(pg_catalog.=) 'WAITING' and d.lane operator(pg_catalog.=) $1 "
-    "and d.seq operator(pg_catalog.<) $2 order by d.seq limit 1";
-
-// Those that are refused with their topic or partition: their lane is not their key's.
-constexpr const char *kHeadsOfTopic =
-    "select d.seq, d.lane, d.partition_key from outbox.deliveries d "
-    "where d.state operator(pg_catalog.=) 'RETRYING' and d.blocking "
-    "and d.topic operator(pg_catalog.=) $1 "
-    "and d.next_attempt_at operator(pg_catalog.>) $2 order by d.next_attempt_at limit 1000";
-
-constexpr const char *kMakeDue =
-    "update outbox.deliveries d set next_attempt_at = $2 where d.seq operator(pg_catalog.=) any "
-    "($1) and d.state operator(pg_catalog.=) 'RETRYING'";
+    "'RETRYING' order by d.next_attempt_at limit 1";
 
 constexpr const char *kWaiting =
     "select d.seq, d.xid, d.slot, d.lane, d.attempts from outbox.deliveries d "
@@ -74,10 +52,16 @@ constexpr const char *kWaiting =
     "and d.seq operator(pg_catalog.>) $2 and d.seq operator(pg_catalog.<>) all ($4) "
     "order by d.seq limit $3";
 
+constexpr const char *kSettled =
+    "select d.seq from outbox.deliveries d where d.seq operator(pg_catalog.=) $1 "
+    "and not d.blocking and d.state operator(pg_catalog.<>) 'WAITING'";
+
+constexpr const char *kLastSettled =
+    "select d.seq from outbox.deliveries d where not d.blocking "
+    "and d.state operator(pg_catalog.<>) 'WAITING' order by d.seq desc limit 1";
+
 constexpr const char *kMove =
-    "update outbox.deliveries d set lane = $2, state = 'WAITING', blocking = false, "
-    "next_attempt_at = null where d.seq operator(pg_catalog.=) $1 and (d.state "
-    "operator(pg_catalog.=) 'WAITING' or d.state operator(pg_catalog.=) 'RETRYING')";
+    "update outbox.deliveries d set lane = $2 where d.seq operator(pg_catalog.=) $1";
 
 constexpr const char *kMoveTopic =
     "update outbox.deliveries d set lane = $2, topic = $3, "
@@ -92,10 +76,28 @@ constexpr const char *kMoveTopic =
 constexpr const char *kRemove =
     "with free as materialized (select d.seq from outbox.deliveries d where d.seq "
     "operator(pg_catalog.=) any ($1) for update skip locked) "
-    "delete from outbox.deliveries d using free f where d.seq operator(pg_catalog.=) f.seq";
+    "delete from outbox.deliveries d using free f where d.seq operator(pg_catalog.=) f.seq "
+    "and d.state operator(pg_catalog.<>) 'DISCARDED'";
 
 constexpr const char *kRemaining =
-    "select d.seq from outbox.deliveries d where d.seq operator(pg_catalog.=) any ($1)";
+    "select d.seq from outbox.deliveries d where d.seq operator(pg_catalog.=) any ($1) "
+    "and d.state operator(pg_catalog.<>) 'DISCARDED'";
+
+constexpr const char *kBlocked =
+    "select distinct d.lane from outbox.deliveries d where d.blocking and (d.state "
+    "operator(pg_catalog.=) 'RETRYING' or d.state operator(pg_catalog.=) 'FAILED')";
+
+// One look into the index for each lane, however many events wait in it.
+constexpr const char *kWaitingLanes =
+    "with recursive lanes (lane) as ("
+    " (select d.lane from outbox.deliveries d where d.state operator(pg_catalog.=) 'WAITING' "
+    "  order by d.lane limit 1)"
+    " union all"
+    " select (select d.lane from outbox.deliveries d where d.state operator(pg_catalog.=) "
+    "'WAITING' "
+    "         and d.lane operator(pg_catalog.>) l.lane order by d.lane limit 1)"
+    " from lanes l where l.lane is not null)"
+    "select l.lane from lanes l where l.lane is not null";
 
 constexpr int kParkColumns = 7;
 
@@ -127,6 +129,21 @@ read_row(uint64 number, bool waiting, DeliveryRow *row)
     row->lane = static_cast<Lane>(DatumGetInt64(SPI_getbinval(tuple, desc, 4, &is_null)));
     row->attempts = DatumGetInt32(SPI_getbinval(tuple, desc, 5, &is_null));
     row->waiting = waiting;
+}
+
+void
+select_lanes(const char *statement, std::vector<Lane> *lanes)
+{
+    spi_connect();
+    spi_execute(statement, 0, nullptr, nullptr, SPI_OK_SELECT);
+    for (uint64 i = 0; i < SPI_processed; i++)
+    {
+        bool is_null;
+        const Lane lane = static_cast<Lane>(DatumGetInt64(
+            SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1, &is_null)));
+        call_cpp([&] { lanes->push_back(lane); });
+    }
+    SPI_finish();
 }
 
 } // namespace
@@ -188,43 +205,25 @@ park_refused(const ParkedEvent &event, const kafka::Failure &failure, bool block
     return given_up;
 }
 
-int
-due_rows(TimestampTz now, ArrayType *left_out, ArrayType *lanes_left_out, DeliveryRow *rows,
-         int count)
-{
-    Oid types[] = {TIMESTAMPTZOID, INT8ARRAYOID, INT8ARRAYOID, INT8OID};
-    Datum values[] = {TimestampTzGetDatum(now), PointerGetDatum(left_out),
-                      PointerGetDatum(lanes_left_out), Int64GetDatum(static_cast<int64>(count))};
-    spi_connect();
-    spi_execute(kDue, 4, types, values, SPI_OK_SELECT);
-    const int found = static_cast<int>(SPI_processed);
-    for (int i = 0; i < found; i++)
-        read_row(static_cast<uint64>(i), false, &rows[i]);
-    SPI_finish();
-    return found;
-}
-
 bool
-first_before(Lane lane, int64 seq, DeliveryRow *row)
+next_due(TimestampTz now, DeliveryRow *row)
 {
-    Oid types[] = {INT8OID, INT8OID};
-    Datum values[] = {Int64GetDatum(static_cast<int64>(lane)), Int64GetDatum(seq)};
+    Oid types[] = {TIMESTAMPTZOID};
+    Datum values[] = {TimestampTzGetDatum(now)};
     spi_connect();
-    spi_execute(kFirstBefore, 2, types, values, SPI_OK_SELECT);
+    spi_execute(kNextDue, 1, types, values, SPI_OK_SELECT);
     const bool found = SPI_processed == 1;
     if (found)
-        read_row(0, true, row);
+        read_row(0, false, row);
     SPI_finish();
     return found;
 }
 
 TimestampTz
-next_due_at(ArrayType *left_out, ArrayType *lanes_left_out)
+next_due_at()
 {
-    Oid types[] = {INT8ARRAYOID, INT8ARRAYOID};
-    Datum values[] = {PointerGetDatum(left_out), PointerGetDatum(lanes_left_out)};
     spi_connect();
-    spi_execute(kNextDueAt, 2, types, values, SPI_OK_SELECT);
+    spi_execute(kNextDueAt, 0, nullptr, nullptr, SPI_OK_SELECT);
     TimestampTz at = 0;
     bool is_null;
     if (SPI_processed == 1)
@@ -234,42 +233,38 @@ next_due_at(ArrayType *left_out, ArrayType *lanes_left_out)
     return at;
 }
 
-void
-make_heads_due(std::string_view topic, TimestampTz now)
-{
-    Oid types[] = {TEXTOID, TIMESTAMPTZOID};
-    Datum values[] = {
-        PointerGetDatum(cstring_to_text_with_len(topic.data(), static_cast<int>(topic.size()))),
-        TimestampTzGetDatum(now)};
-    spi_connect();
-    spi_execute(kHeadsOfTopic, 2, types, values, SPI_OK_SELECT);
-    const uint64 found = SPI_processed;
-    Datum *seqs = static_cast<Datum *>(palloc(sizeof(Datum) * (found + 1)));
-    size_t count = 0;
-    for (uint64 i = 0; i < found; i++)
-    {
-        bool is_null;
-        const auto value = [&](int column)
-        { return SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, column, &is_null); };
-        const Lane lane = static_cast<Lane>(DatumGetInt64(value(2)));
-        if (lane != key_lane(topic, text_view(DatumGetTextPP(value(3)))))
-            seqs[count++] = value(1);
-    }
-    if (count > 0)
-    {
-        Oid update_types[] = {INT8ARRAYOID, TIMESTAMPTZOID};
-        Datum update_values[] = {PointerGetDatum(int8_array(seqs, count)),
-                                 TimestampTzGetDatum(now)};
-        spi_execute(kMakeDue, 2, update_types, update_values, SPI_OK_UPDATE);
-    }
-    SPI_finish();
-}
-
 ArrayType *
 int8_array(Datum *elements, size_t count)
 {
     return construct_array(elements, static_cast<int>(count), INT8OID, sizeof(int64),
                            FLOAT8PASSBYVAL, TYPALIGN_DOUBLE);
+}
+
+bool
+has_settled_row(int64 seq)
+{
+    Oid types[] = {INT8OID};
+    Datum values[] = {Int64GetDatum(seq)};
+    spi_connect();
+    static SPIPlanPtr plan = nullptr;
+    spi_execute_kept(&plan, kSettled, 1, types, values, SPI_OK_SELECT);
+    const bool found = SPI_processed > 0;
+    SPI_finish();
+    return found;
+}
+
+int64
+last_settled_seq()
+{
+    spi_connect();
+    spi_execute(kLastSettled, 0, nullptr, nullptr, SPI_OK_SELECT);
+    bool is_null;
+    const int64 seq = SPI_processed == 0
+                          ? PG_INT64_MIN
+                          : DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[0],
+                                                        SPI_tuptable->tupdesc, 1, &is_null));
+    SPI_finish();
+    return seq;
 }
 
 int
@@ -338,6 +333,28 @@ remove_delivered(std::vector<std::int64_t> &seqs)
         }
     }
     SPI_finish();
+}
+
+void
+blocked_lanes(std::vector<Lane> *lanes)
+{
+    select_lanes(kBlocked, lanes);
+}
+
+void
+waiting_lanes(std::vector<Lane> *lanes)
+{
+    select_lanes(kWaitingLanes, lanes);
+}
+
+bool
+is_paused()
+{
+    spi_connect();
+    spi_execute("select from outbox.pauses limit 1", 0, nullptr, nullptr, SPI_OK_SELECT);
+    const bool paused = SPI_processed > 0;
+    SPI_finish();
+    return paused;
 }
 
 } // namespace outbox

@@ -51,25 +51,11 @@ struct DeliveryRow
     int attempts;
 };
 
-// Up to `count` events that are due to be tried again, whose rows nobody holds; but none of
-// `left_out`, and of those that others wait for none of these lanes. Returns how many.
-int due_rows(TimestampTz now, ArrayType *left_out, ArrayType *lanes_left_out, DeliveryRow *rows,
-             int count);
+// The next event to be tried again that is due, if there is one whose row nobody holds.
+bool next_due(TimestampTz now, DeliveryRow *row);
 
-// The first event that waits in the lane before this one, if there is one.
-bool first_before(Lane lane, int64 seq, DeliveryRow *row);
-
-// When the next event is to be tried again, less the same; 0: none is.
-TimestampTz next_due_at(ArrayType *left_out, ArrayType *lanes_left_out);
-
-// The highest number of all; PG_INT64_MIN: there are no rows.
-int64 last_seq();
-
-// Whether an event that was refused blocks the lane.
-bool is_lane_blocked(Lane lane);
-
-// What is refused with this topic, or a partition of it, is tried again now.
-void make_heads_due(std::string_view topic, TimestampTz now);
+// When the next event is to be tried again; 0: none is.
+TimestampTz next_due_at();
 
 ArrayType *int8_array(Datum *elements, size_t count);
 
@@ -81,7 +67,7 @@ int waiting_of_lane(Lane lane, int64 after, ArrayType *left_out, DeliveryRow *ro
 bool has_settled_row(int64 seq);
 int64 last_settled_seq();
 
-// Moves an event to another lane, where it waits; false when somebody holds its row.
+// Moves a waiting event to another lane; false when somebody holds its row.
 bool move_to_lane(int64 seq, Lane lane);
 
 // Gives an event another topic, in the lane of its key there. One that was being retried, and that
@@ -89,8 +75,7 @@ bool move_to_lane(int64 seq, Lane lane);
 // somebody holds the row.
 void move_to_topic(int64 seq, std::string_view topic, Lane lane);
 
-// Removes the rows of events that were published, also of one that was discarded when it was on
-// its way already: what Kafka has is PUBLISHED. Those that somebody holds stay in `seqs`.
+// Removes the rows of events that were published. Those that somebody holds stay in `seqs`.
 void remove_delivered(std::vector<std::int64_t> &seqs);
 
 // The lanes of refused events that block, and (costlier) all lanes in which events wait. They are

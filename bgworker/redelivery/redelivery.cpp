@@ -1,11 +1,8 @@
 #include "bgworker/core/backoff.h"
-#include "bgworker/core/sooner.h"
 
 #include "redelivery.h"
 
 #include "bgworker/guard.h"
-
-#include <utility>
 
 namespace outbox
 {
@@ -46,21 +43,10 @@ next_attempt_after(int attempts, const FailurePolicy &policy)
     return TimestampTzPlusMilliseconds(GetCurrentTimestamp(), wait);
 }
 
-Redelivery::Redelivery(Stats &stats) : stats_(stats), sent_(kMaxInFlight)
+Redelivery::Redelivery(Stats &stats) : stats_(stats)
 {
-    for (std::size_t slot = kMaxInFlight; slot > 0; slot--)
-        free_.push_back(static_cast<std::uint16_t>(slot - 1));
+    sent_.reserve(kMaxInFlight);
     delivered_.reserve(kMaxInFlight);
-    look_at_.reserve(kMaxInFlight);
-    revived_.reserve(kMaxInFlight);
-    refused_.reserve(kMaxInFlight);
-}
-
-void
-Redelivery::use(const KafkaSetup *setup, int wake_fd) noexcept
-{
-    setup_ = setup;
-    wake_fd_ = wake_fd;
 }
 
 // A lane stays known until its line is empty; what changes here is whether something blocks it.
@@ -74,127 +60,135 @@ Redelivery::load()
         {
             std::vector<Lane> known;
             for (const auto &lane : lanes_.all())
-                if (lane.second.state == Lanes::State::blocked && lane.second.afloat == 0)
-                    known.push_back(lane.first);
+                known.push_back(lane.first);
             for (const Lane lane : known)
-                lanes_.release(lane);
+                if (lanes_.state(lane) == Lanes::State::blocked)
+                    lanes_.release(lane);
             for (const Lane lane : scratch_)
                 lanes_.block(lane);
         });
     if (reload_lines_)
-        load_lines();
-    paused_ = is_paused();
-    look_at_.clear();
-    reload_ = false;
-    find_due_ = true;
-    stirred_ = true;
-}
-
-void
-Redelivery::load_lines()
-{
-    settled_up_to_ = last_settled_seq();
-    if (last_at_start_ == PG_INT64_MAX)
-        last_at_start_ = last_seq();
-    scratch_.clear();
-    waiting_lanes(&scratch_);
-    call_cpp(
-        [&]
-        {
-            for (const Lane lane : scratch_)
-                if (lanes_.state(lane) == Lanes::State::clear)
-                    lanes_.release(lane);
-        });
-    reload_lines_ = false;
-}
-
-// The head of some lanes was published: does another one block them?
-void
-Redelivery::look_at_lanes()
-{
-    for (const Lane lane : look_at_)
     {
-        const Line *line = lanes_.find(lane);
-        if (line == nullptr || line->state != Lanes::State::blocked || line->afloat > 0)
-            continue;
-        if (!is_lane_blocked(lane))
-            call_cpp([&] { lanes_.release(lane); });
+        settled_up_to_ = last_settled_seq();
+        scratch_.clear();
+        waiting_lanes(&scratch_);
+        call_cpp(
+            [&]
+            {
+                for (const Lane lane : scratch_)
+                    if (lanes_.state(lane) == Lanes::State::clear)
+                        lanes_.release(lane);
+            });
+        reload_lines_ = false;
     }
-    look_at_.clear();
+    due_at_ = next_due_at();
+    if (due_at_ != 0)
+        due_at_ = Max(due_at_, not_due_before_);
+    paused_ = is_paused();
+    reload_ = false;
 }
 
 bool
-Redelivery::has_work(TimestampTz now) const noexcept
+Redelivery::must_wait(std::string_view topic, std::string_view key, Lane *lane) const noexcept
 {
-    return stirred_ || reload_ ||
-           (due_at_ != 0 && !paused_ && Max(due_at_, not_due_before_) <= now);
+    if (lanes_.size() == 0)
+        return false;
+    *lane = topic_lane(topic);
+    if (lanes_.state(*lane) != Lanes::State::clear)
+        return true;
+    *lane = key_lane(topic, key);
+    return lanes_.state(*lane) != Lanes::State::clear;
 }
 
-long
-Redelivery::wait_ms(TimestampTz now) const noexcept
+bool
+Redelivery::wants_quiet(TimestampTz now) const noexcept
 {
-    constexpr long kStreamMs = 20;
-    if (has_work(now))
-        return 0;
-    long wait = producer_ ? producer_->serve_within_ms() : -1;
-    if (paused_)
-        return wait;
-    if (due_at_ != 0)
-        wait = sooner(wait,
-                      Max(1L, TimestampDifferenceMilliseconds(now, Max(due_at_, not_due_before_))));
-    if (waits_for_stream_ || (lanes_.releasing() > 0 && in_flight() < kMaxInFlight))
-        wait = sooner(wait, kStreamMs);
-    return wait;
+    return due_at_ != 0 && due_at_ <= now && !reload_;
 }
 
 void
-Redelivery::set_afloat(Lane lane)
+Redelivery::give_up_quiet(TimestampTz now) noexcept
 {
-    call_cpp(
-        [&]
-        {
-            const std::size_t most = 2 * kMaxInFlight + afloat_ + 1;
-            if (delivered_.capacity() < most)
-                delivered_.reserve(2 * most);
-            if (look_at_.capacity() < most)
-                look_at_.reserve(2 * most);
-            lanes_.block(lane);
-        });
-    afloat_++;
-    lanes_.find(lane)->afloat++;
+    constexpr int64 kLaterMs = 10000;
+    due_at_ = TimestampTzPlusMilliseconds(now, kLaterMs);
 }
 
-// The first of a partition is the head of its line, and says what is wrong.
-Lane
-Redelivery::set_aside_stuck(const EventRow &event, const EventLine &line,
-                            const kafka::Failure &failure, Lane partition,
-                            const FailurePolicy &policy)
+bool
+Redelivery::has_work() const noexcept
 {
-    for (const Lane other : {topic_lane(line.topic), key_lane(line.topic, line.key)})
-        if (wait_of(other) != Wait::none)
-        {
-            park(event, line, other);
-            return other;
-        }
-    const Line *known = lanes_.find(partition);
-    if (known != nullptr && known->afloat > 1)
-        park(event, line, partition);
-    else
-        (void) refuse(event, line, {failure, partition, false}, policy);
-    return partition;
+    return reload_ || refused_ || !delivered_.empty() ||
+           (lanes_.releasing() > 0 && has_room() && !attempting_ && !paused_);
+}
+
+// Events in flight have tags in the order of sending; finished ones leave from the front.
+bool
+Redelivery::delivered(std::uint64_t tag, Acknowledged *event) noexcept
+{
+    const std::uint64_t index = tag - first_tag_;
+    if (index >= sent_.size() || sent_[index].done)
+        return false;
+    sent_[index].done = true;
+    *event = sent_[index].event;
+    delivered_.push_back(sent_[index].row.seq); // reserved: never more than are in flight
+    if (!sent_[index].row.waiting)
+        attempting_ = false;
+    return true;
 }
 
 void
-Redelivery::isolate(Lane lane, std::size_t suspects, std::uint64_t barrier)
+Redelivery::failed(std::uint64_t tag, const kafka::Failure &failure) noexcept
 {
-    const bool known = lanes_.state(lane) != Lanes::State::clear;
-    if (!known)
-        call_cpp([&] { lanes_.release(lane, barrier); });
-    Line *line = lanes_.find(lane);
-    line->isolating = true;
-    line->group =
-        static_cast<std::uint32_t>(std::clamp<std::size_t>(suspects / 2, 1, Line::kWholeGroup / 2));
-    stirred_ = true;
+    const std::uint64_t index = tag - first_tag_;
+    if (index >= sent_.size() || sent_[index].done)
+        return;
+    if (failure.cls == kafka::FailureClass::topic)
+        note_culprit(sent_[index].row, failure);
+    else if (failure.cls == kafka::FailureClass::event && suspects_++ == 0)
+    {
+        suspect_ = sent_[index].row;
+        suspicion_ = failure;
+    }
+}
+
+// One at a time: another one is refused again.
+void
+Redelivery::note_culprit(const DeliveryRow &row, const kafka::Failure &failure) noexcept
+{
+    if (refused_)
+        return;
+    refused_ = true;
+    refused_row_ = row;
+    refusal_ = failure;
+}
+
+void
+Redelivery::judge_suspects(bool known) noexcept
+{
+    if (suspects_ > 0 && known)
+        note_culprit(suspect_, suspicion_);
+    else if (suspects_ > 0)
+        limit_ = std::max<std::size_t>(std::min(limit_, suspects_) / 2, 1);
+    suspects_ = 0;
+}
+
+void
+Redelivery::forget_in_flight() noexcept
+{
+    first_tag_ += sent_.size();
+    sent_.clear();
+    sent_up_to_.clear();
+    attempting_ = false;
+    // A lane is not known any more once all of its line is on its way.
+    reload_lines_ = true;
+    reload_ = true;
+}
+
+void
+Redelivery::lose_in_flight(EventTables *tables, const FailurePolicy &policy)
+{
+    note_results(tables, policy);
+    forget_in_flight();
+    load();
 }
 
 bool
@@ -203,64 +197,79 @@ Redelivery::is_settled(std::int64_t seq) const
     return seq <= settled_up_to_ && has_settled_row(seq);
 }
 
-// The lane in which an event of the stream has to wait, if there is one; 0: there is none.
-Lane
-Redelivery::lane_of(const EventLine &line, Lane partition) const noexcept
+void
+Redelivery::note_refusal(const DeliveryRow &row, EventTables *tables, const kafka::Failure &failure,
+                         const FailurePolicy &policy)
 {
-    for (const Lane lane : {topic_lane(line.topic), partition, key_lane(line.topic, line.key)})
-        if (wait_of(lane) != Wait::none)
-            return lane;
-    return 0;
+    EventRow event;
+    EventLine line;
+    kafka::Failure unreadable;
+    if (find_event(tables, row.slot, row.xid, row.seq, GetCurrentTimestamp(), &event))
+    {
+        const bool readable = read_line(event, &line, &unreadable);
+        refuse(event, line, false, row.attempts, readable ? failure : unreadable, policy);
+    }
+    reload_ = true;
 }
 
 void
-Redelivery::suspect(const EventRow &event, const EventLine &line, Lane lane)
-{
-    const Lane other = lane_of(line, lane);
-    park(event, line, other != 0 ? other : lane);
-}
-
-Lane
-Redelivery::refuse(const EventRow &event, const EventLine &line, const Refusal &refusal,
-                   const FailurePolicy &policy)
+Redelivery::refuse(const EventRow &event, const EventLine &line, bool from_stream,
+                   int attempts_before, const kafka::Failure &failure, const FailurePolicy &policy)
 {
     const std::uint16_t counted_as = stats_.topic(line.topic);
     stats_.refused(counted_as);
-    // What is refused as a whole is retried for ever: its events are not at fault.
-    const kafka::Failure &failure = refusal.failure;
-    const bool whole = failure.cls == kafka::FailureClass::topic;
-    const Lane lane = !whole              ? key_lane(line.topic, line.key)
-                      : refusal.lane != 0 ? refusal.lane
-                                          : topic_lane(line.topic);
-    const bool blocking = whole || blocks_key(line, policy.block);
-    const Lane behind = refusal.from_stream ? lane_of(line, refusal.lane) : 0;
-    stirred_ = true;
-    if (behind != 0)
-    {
-        park(event, line, behind);
-        return behind;
-    }
+    // A topic that is refused as a whole is retried for ever: its events are not at fault.
+    const bool whole_topic = failure.cls == kafka::FailureClass::topic;
+    const Lane lane = whole_topic ? topic_lane(line.topic) : key_lane(line.topic, line.key);
+    const bool blocking = whole_topic || blocks_key(line, policy.block);
+    Lane behind = lane;
+    const bool waits = from_stream && must_wait(line.topic, line.key, &behind);
     const ParkedEvent parked = {event.seq, event.xid,  event.slot, &event.id,
-                                lane,      line.topic, line.key};
-    const int attempts = refusal.attempts_before + 1;
+                                behind,    line.topic, line.key};
+    if (waits)
+    {
+        park_waiting(parked);
+        return;
+    }
     const bool given_up =
-        park_refused(parked, failure, blocking, next_attempt_after(attempts, policy),
-                     whole ? 0 : policy.max_attempts);
+        park_refused(parked, failure, blocking, next_attempt_after(attempts_before + 1, policy),
+                     whole_topic ? 0 : policy.max_attempts);
     if (given_up)
         stats_.failed(counted_as);
-    if (given_up || (whole && refusal.attempts_before == 0))
+    if (given_up || (whole_topic && attempts_before == 0))
         tell_refusal(parked, failure, given_up, blocking);
     if (blocking)
-        call_cpp([&] { lanes_.block(lane, refusal.barrier); });
-    find_due_ = true;
-    return lane;
+        call_cpp([&] { lanes_.block(lane); });
+    reload_ = true;
 }
 
 void
 Redelivery::park(const EventRow &event, const EventLine &line, Lane lane)
 {
     park_waiting({event.seq, event.xid, event.slot, &event.id, lane, line.topic, line.key});
-    stirred_ = true;
+}
+
+void
+Redelivery::note_results(EventTables *tables, const FailurePolicy &policy)
+{
+    if (!delivered_.empty())
+    {
+        const size_t before = delivered_.size();
+        remove_delivered(delivered_);
+        reload_ = reload_ || delivered_.size() < before;
+    }
+    size_t done = 0;
+    while (done < sent_.size() && sent_[done].done)
+        done++;
+    first_tag_ += done;
+    sent_.erase(sent_.begin(), sent_.begin() + static_cast<std::ptrdiff_t>(done));
+    if (sent_.empty() && done > 0)
+        limit_ = lanes_.releasing() == 0 ? kMaxInFlight : std::min(kMaxInFlight, limit_ * 2);
+    if (refused_)
+    {
+        refused_ = false;
+        note_refusal(refused_row_, tables, refusal_, policy);
+    }
 }
 
 } // namespace outbox

@@ -54,10 +54,7 @@ leave(int, Datum)
     if (relay.replay != nullptr)
         relay.replay->drop_producer(kReplayCloseMs);
     if (relay.publisher != nullptr)
-    {
-        relay.publisher->drop_redelivery(kReplayCloseMs);
         relay.publisher->set_producer(nullptr);
-    }
     pg_atomic_write_u32(&relay.slot->relay_proc, 0);
     pg_atomic_write_u32(&relay.slot->relay_pid, 0);
     announce_position(relay.slot);
@@ -120,21 +117,18 @@ open_wait_set()
 {
     relay.wake_fd = open_eventfd();
     relay.replay_fd = open_eventfd();
-    relay.redelivery_fd = open_eventfd();
-    relay.wait_set = create_wait_set(5);
+    relay.wait_set = create_wait_set(4);
     AddWaitEventToSet(relay.wait_set, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, nullptr);
     AddWaitEventToSet(relay.wait_set, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, nullptr, nullptr);
     AddWaitEventToSet(relay.wait_set, WL_SOCKET_READABLE, relay.wake_fd, nullptr, nullptr);
     AddWaitEventToSet(relay.wait_set, WL_SOCKET_READABLE, relay.replay_fd, nullptr, nullptr);
-    AddWaitEventToSet(relay.wait_set, WL_SOCKET_READABLE, relay.redelivery_fd, nullptr, nullptr);
-    relay.publisher->use_for_redelivery(relay.setup, relay.redelivery_fd);
     call_cpp([] { relay.replay = new Replay(relay.replay_fd); });
 }
 
 void
 wait(long timeout_ms)
 {
-    WaitEvent events[5];
+    WaitEvent events[4];
     const int count = WaitEventSetWait(relay.wait_set, timeout_ms, events, lengthof(events),
                                        activity_wait_event());
     relay.look = relay.look || count == 0;
@@ -385,7 +379,7 @@ drain()
         (void) relay.publisher->serve();
         relay.replay->hear();
         const long left = static_cast<long>((deadline - steady_now()) / kMillisecond);
-        const bool waits = relay.publisher->all_outstanding() > 0 || relay.replay->is_waiting();
+        const bool waits = relay.publisher->outstanding() > 0 || relay.replay->is_waiting();
         if (!waits || left <= 0 || relay.publisher->backing_off())
             break;
         wait(Min(left, 100L));

@@ -21,7 +21,6 @@ struct Relay
     KafkaSetup *setup; // of the producers
     int wake_fd;
     int replay_fd;
-    int redelivery_fd;
     WaitEventSet *wait_set;
     RelayState state;
     char config_error[512];

@@ -298,8 +298,6 @@ Replay::hand_over(EventTables *tables)
         bucket_.take(1);
         return HandOver::next;
     case kafka::ProduceResult::queue_full:
-    case kafka::ProduceResult::not_yet:
-    case kafka::ProduceResult::stopped:
         return HandOver::full;
     case kafka::ProduceResult::failed:
         break;

@@ -138,7 +138,7 @@ TEST(KafkaThreads, DestructionHasATimeLimit)
     ASSERT_EQ(resolver.entered.get_future().wait_for(kLimit), std::future_status::ready);
 
     const auto start = Clock::now();
-    EXPECT_FALSE(kafka::destroy_within(std::make_unique<kafka::TopicHandles>(client), 100));
+    EXPECT_FALSE(kafka::destroy_within(client, 100));
     EXPECT_LT(since(start), Milliseconds(1000));
     resolver.leave.set_value();
     EXPECT_TRUE(wait_until(kLimit, [&] { return threads() == before; }));

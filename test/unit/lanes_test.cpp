@@ -12,10 +12,6 @@ TEST(Lanes, TheHashIsStoredAndSoItNeverChanges)
     EXPECT_EQ(topic_lane(""), 0xefd01f60ba992926U);
     EXPECT_EQ(key_lane("outbox.event.order", "42"), 0x833e77ecf549a91bU);
     EXPECT_NE(topic_lane("a"), key_lane("a", ""));
-    EXPECT_EQ(partition_lane("outbox.event.order", 3), 0xc05378cfad5e8873U);
-    EXPECT_NE(partition_lane("a", 0), partition_lane("a", 1));
-    EXPECT_NE(partition_lane("a", 0), topic_lane("a"));
-    EXPECT_NE(partition_lane("a", 0), partition_lane("b", 0));
 }
 
 TEST(Lanes, TopicAndKeyAreKeptApart)
@@ -66,21 +62,4 @@ TEST(Lanes, TheCountOfReleasingLanesFollowsEveryChange)
     lanes.clear(2);
     lanes.clear(2);
     EXPECT_EQ(lanes.releasing(), 0U);
-}
-
-TEST(Lanes, ALineKeepsItsBarrierUntilItIsClear)
-{
-    Lanes lanes;
-    lanes.block(1, 7);
-    lanes.release(1, 9);
-    ASSERT_NE(lanes.find(1), nullptr);
-    EXPECT_EQ(lanes.find(1)->barrier, 7U);
-    lanes.close(*lanes.find(1), 100);
-    EXPECT_EQ(lanes.state(1), Lanes::State::closing);
-    EXPECT_EQ(lanes.releasing(), 1U);
-    lanes.clear(1);
-    EXPECT_EQ(lanes.releasing(), 0U);
-    EXPECT_EQ(lanes.find(1), nullptr);
-    lanes.block(1, 9);
-    EXPECT_EQ(lanes.find(1)->barrier, 9U);
 }
