@@ -92,7 +92,7 @@ public:
     bool has_unsaved() const noexcept
     {
         return progress_.acknowledged_prefix() != saved_prefix_ ||
-               landed_ + redelivery_.published() != saved_redelivered_;
+               redelivered_ != saved_redelivered_;
     }
     // Notes that the saved position is reached, in a transaction of its own, at most once a second.
     // It serves published_at and retention; the position must not wait for it.
