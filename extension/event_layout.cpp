@@ -184,7 +184,7 @@ require_usable(Relation partition)
              errhint("Attach it again: alter table outbox.events attach partition outbox.%s "
                      "for values in (%d).",
                      RelationGetRelationName(partition), event_layout(partition).slot)));
-    if (!RelationIsPermanent(partition))
+    if (partition->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("outbox.%s is unlogged", RelationGetRelationName(partition)),
                         errdetail("Events in it would be lost in a crash."),

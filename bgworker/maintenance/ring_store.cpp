@@ -1,6 +1,9 @@
+#include "bgworker/kafka/failure.h"
+
 #include "ring_store.h"
 
 #include "bgworker/guard.h"
+#include "bgworker/records/attempt.h"
 #include "bgworker/spi_call.h"
 
 namespace outbox
@@ -147,7 +150,27 @@ execute_for_slot(const char *statement, int slot, int expected)
     spi_execute(statement, 1, types, values, expected);
 }
 
+// Told once for each: the slot stays as it is until somebody has removed the event.
 void
+tell_unmovable(int slot, int64 seq, const kafka::Failure &why)
+{
+    static int64 told = PG_INT64_MIN;
+    if (seq == told)
+        return;
+    told = seq;
+    ereport(WARNING,
+            (errcode(ERRCODE_DATA_CORRUPTED),
+             errmsg("outbox: event number " INT64_FORMAT " cannot be moved from outbox.events_%d: "
+                    "%s: %s",
+                    seq, slot, why.name, why.text),
+             errdetail("It has failed or was discarded, and its partition is not emptied before it "
+                       "is elsewhere."),
+             errhint("Repair its row, or discard it and delete the row and that of "
+                     "outbox.deliveries.")));
+}
+
+// Returns false when the row cannot be read.
+bool
 move_event(EventTables *tables, int from, int to, int64 xid, int64 seq)
 {
     EventRow event;
@@ -155,13 +178,23 @@ move_event(EventTables *tables, int from, int to, int64 xid, int64 seq)
     if (find_event(tables, from, xid, seq, GetCurrentTimestamp(), &event) && event.slot == from)
     {
         ItemPointerData place = slot.row->tts_tid;
-        copy_event(slot.table, slot.row, to);
-        // Nobody else writes to rows; were it otherwise, this would be an error.
-        simple_table_tuple_delete(slot.table, &place, GetActiveSnapshot());
+        kafka::Failure why;
+        const auto move = [&]
+        {
+            copy_event(slot.table, slot.row, to);
+            // Nobody else writes to rows; were it otherwise, this would be an error.
+            simple_table_tuple_delete(slot.table, &place, GetActiveSnapshot());
+        };
+        if (!attempt(move, &why))
+        {
+            tell_unmovable(from, seq, why);
+            return false;
+        }
     }
     Oid types[] = {INT8OID, INT2OID};
     Datum values[] = {Int64GetDatum(seq), Int16GetDatum(static_cast<int16>(to))};
     spi_execute(kFollow, 2, types, values, SPI_OK_UPDATE);
+    return true;
 }
 
 } // namespace
@@ -231,6 +264,7 @@ move_settled(EventTables *tables, int from, int to, int count)
     spi_execute(kSettled, 2, types, values, SPI_OK_SELECT);
     SPITupleTable *found = SPI_tuptable;
     const uint64 rows = SPI_processed;
+    uint64 moved = 0;
     const MemoryContext outer = CurrentMemoryContext;
     const MemoryContext one = AllocSetContextCreate(outer, "outbox event", ALLOCSET_DEFAULT_SIZES);
     for (uint64 i = 0; i < rows; i++)
@@ -239,12 +273,12 @@ move_settled(EventTables *tables, int from, int to, int count)
         const int64 seq = DatumGetInt64(SPI_getbinval(found->vals[i], found->tupdesc, 1, &is_null));
         const int64 xid = DatumGetInt64(SPI_getbinval(found->vals[i], found->tupdesc, 2, &is_null));
         (void) MemoryContextSwitchTo(one);
-        move_event(tables, from, to, xid, seq);
+        moved += move_event(tables, from, to, xid, seq) ? 1 : 0;
         (void) MemoryContextSwitchTo(outer);
         MemoryContextReset(one);
     }
     SPI_finish();
-    return rows;
+    return moved;
 }
 
 void

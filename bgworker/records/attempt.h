@@ -16,7 +16,8 @@ bool is_of_the_event(int sqlerrcode);
 void describe_error(int sqlerrcode, const char *message, kafka::Failure *why);
 
 // Calls f in a subtransaction, which takes back the pins, locks and snapshots of a failed attempt.
-// f reads only: what it writes would be taken back as well. False: `why` says what was wrong.
+// What f writes is taken back as well, so what the caller notes of it waits for the answer. f keeps
+// no row pinned. False: `why` says what was wrong.
 // Memory goes to the current context. An error that is not the event's is passed on.
 template <typename F>
 bool

@@ -58,6 +58,7 @@ struct Attempt
     const Settings settings;
     const int ready;
     Connection connection{nullptr, &PQfinish}; // none: no memory
+    std::atomic<bool> done{false};             // set before ready is, after connection
 };
 
 // Signals are blocked in it as they are in us, so they stay ours.
@@ -72,6 +73,7 @@ run(const std::shared_ptr<Attempt> &attempt)
     {
         attempt->connection.reset();
     }
+    attempt->done = true;
     const std::uint64_t one = 1;
     (void) !write(attempt->ready, &one, sizeof one); // it cannot be full
     running--;
@@ -89,12 +91,8 @@ connect(const Settings &settings)
     std::thread([attempt] { run(attempt); }).detach();
     // libpq's time-outs bound it.
     PostponedStop stop;
-    Woken woken = Woken::kTimeout;
-    while (woken != Woken::kReady)
-    {
-        woken = wait_for(attempt->ready, POLLIN, Clock::now() + std::chrono::hours(1));
-        stop.note(woken);
-    }
+    while (!attempt->done)
+        stop.note(wait_for(attempt->ready, POLLIN, Clock::now() + std::chrono::hours(1)));
     if (!attempt->connection)
         throw std::bad_alloc();
     return std::move(attempt->connection);

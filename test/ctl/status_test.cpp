@@ -119,6 +119,12 @@ TEST_F(Status, WatchWithJsonIsOneObjectALineUntilASignal)
 class Watch : public CtlTest
 {
 protected:
+    static bool stopped(const Pty &terminal)
+    {
+        const std::string file = "/proc/" + std::to_string(terminal.pid()) + "/stat";
+        return wait_until(std::chrono::seconds(10),
+                          [&] { return read_file(file).find(") T ") != std::string::npos; });
+    }
     Environment environment() const { return connection(cluster(), database_.name()); }
 };
 
@@ -186,6 +192,7 @@ TEST_F(Watch, CtrlZGivesTheTerminalBackAndContinuingTakesItAgain)
     EXPECT_TRUE(
         wait_until(std::chrono::seconds(5), [&] { return same(before, terminal.settings()); }));
     terminal.mark();
+    EXPECT_TRUE(stopped(terminal)); // a SIGCONT before it stops would be lost
     terminal.signal(SIGCONT);
     EXPECT_TRUE(terminal.shows("\x1b[?1049h"));
     EXPECT_TRUE(terminal.shows("q or Ctrl-C ends"));
@@ -213,6 +220,7 @@ TEST_F(Watch, CtrlZWhileTheServerIsAskedIsNotLost)
     EXPECT_TRUE(terminal.shows("\x1b[?1049l"));
     EXPECT_TRUE(
         wait_until(std::chrono::seconds(5), [&] { return same(before, terminal.settings()); }));
+    EXPECT_TRUE(stopped(terminal)); // a SIGCONT before it stops would be lost
     terminal.signal(SIGCONT);
     EXPECT_TRUE(terminal.shows("\x1b[?1049h"));
     terminal.type("\3");

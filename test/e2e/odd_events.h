@@ -8,6 +8,9 @@
 namespace outbox::test
 {
 
+// The event's id, in whichever format of headers.
+std::string id_of(const Record &record);
+
 // A database of an encoding of its own whose events come past all checks, and who reads its topic.
 // Refused events are tried three times, quickly.
 class OddEvents
@@ -26,6 +29,9 @@ public:
     // expressions. What is left out is a good event's. Returns its id.
     std::string insert(const std::map<std::string, std::string> &columns);
 
+    // Whether what the extension checks at INSERT is checked; not at first.
+    void check_inserts(bool on);
+
     std::string state(const std::string &id);
     std::string error(const std::string &id);
     bool fails(const std::string &id);
@@ -38,6 +44,7 @@ public:
 
 private:
     TestDatabase database_;
+    bool checking_ = false;
     Db db_;
     Consumer consumer_;
 };

@@ -204,3 +204,23 @@ REAL_KAFKA_TEST(Refusal, NoEventIsBlamedWhenOnlyTheBatchIsTooLarge)
     EXPECT_TRUE(wait_until(std::chrono::seconds(10), [&] { return scene.deliveries() == 1; }))
         << scene.describe();
 }
+
+// The time of a record is nobody's fault: what is sent again has the time of its sending.
+REAL_KAFKA_TEST(Refusal, ATopicThatTakesNoOldRecordsGetsThemWithTheTimeOfTheNextAttempt)
+{
+    TestDatabase database(cluster(), TestDatabase::Extension::kNotInstalled);
+    kafka().create_topic(database.topic(), 1, {{"message.timestamp.before.max.ms", "60000"}});
+    Db db = database.connect();
+    db.exec("alter database " + database.name() + " set outbox.backoff_initial = '50ms'");
+    db.exec("alter database " + database.name() + " set outbox.max_attempts = 1");
+    db.exec("create extension outbox");
+    Consumer consumer(kafka().bootstrap(), {database.topic()});
+    for (const char *age : {"0", "30 minutes", "0", "59 minutes", "2 hours", "0"})
+        db.exec("insert into outbox.events (aggregate_type, aggregate_id, event_type, created_at) "
+                "values ($1, 'k', 'e', now() - $2::interval)",
+                database.type(), age);
+    const Report report = check_delivery(db, consumer);
+    EXPECT_TRUE(report.complete_and_ordered()) << report.summary();
+    EXPECT_EQ(db.value("select refused > 0 and failed = 0 from outbox.stats_total"), "t");
+    EXPECT_EQ(db.value("select outbox.drain('20 s')"), "t");
+}
