@@ -77,6 +77,16 @@ first_character(std::string_view text)
     return character;
 }
 
+std::size_t
+plain_length(std::string_view text)
+{
+    std::size_t length = 0;
+    while (length < text.size() && text[length] >= ' ' && text[length] <= '~' &&
+           text[length] != '"' && text[length] != '\\')
+        length++;
+    return length;
+}
+
 bool
 is_hidden(std::uint32_t code)
 {

@@ -20,6 +20,10 @@ struct Character
 // The character that a text, which is not empty, begins with.
 Character first_character(std::string_view text);
 
+// How many bytes the text begins with that everybody sees as they are: printable ASCII without
+// quotes and backslashes. Most of all text is that.
+std::size_t plain_length(std::string_view text);
+
 // Controls (C0, DEL, C1), marks of direction, characters without a width, and what is no character:
 // a terminal obeys them, or a person does not see them.
 bool is_hidden(std::uint32_t code);

@@ -154,10 +154,19 @@ private:
     }
     void colon() { text_ += lines_ ? ": " : ":"; }
 
+    // Leaves the text before what is to be looked at; false when there is nothing.
+    bool take_plain(std::string_view &value)
+    {
+        const std::size_t plain = plain_length(value);
+        text_ += value.substr(0, plain);
+        value.remove_prefix(plain);
+        return !value.empty();
+    }
+
     void string(std::string_view value)
     {
         text_ += '"';
-        while (!value.empty())
+        while (take_plain(value))
         {
             const Character character = first_character(value);
             if (character.code == '"' || character.code == '\\')
@@ -175,7 +184,7 @@ private:
 
     void copy(std::string_view value)
     {
-        while (!value.empty())
+        while (take_plain(value))
         {
             const Character character = first_character(value);
             add(character);

@@ -145,8 +145,13 @@ printable(std::string_view text)
 {
     std::string result;
     result.reserve(text.size());
-    while (!text.empty())
+    for (;;)
     {
+        const std::size_t plain = plain_length(text);
+        result += text.substr(0, plain);
+        text.remove_prefix(plain);
+        if (text.empty())
+            return result;
         const Character character = first_character(text);
         if (!character.valid || is_hidden(character.code))
             result += escaped(character);
@@ -154,7 +159,6 @@ printable(std::string_view text)
             result += character.bytes;
         text.remove_prefix(character.bytes.size());
     }
-    return result;
 }
 
 bool

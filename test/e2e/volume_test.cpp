@@ -133,7 +133,7 @@ REAL_KAFKA_TEST(Volume,
                                return events.distinct() > kCount / 3;
                            }));
     const size_t before = events.distinct();
-    ASSERT_EQ(kill(database.relay_pid(), SIGKILL), 0);
+    database.kill_relay();
     consumer.read_for(Milliseconds(50));
     const size_t allowed = events.in_the_last_second() + events.distinct() - before;
     const size_t memory = read_all(consumer, events, kCount, database);
