@@ -256,6 +256,7 @@ TEST(Failover, WhatAnAsynchronousFailoverLosesCostsTheNewPrimaryNoneOfItsOwnEven
         emit(old, pair.database, "before");
     ASSERT_TRUE(consumer.read_count(50, std::chrono::seconds(20)));
     ASSERT_TRUE(pair.standby_has_all());
+    Db of_before(pair.standby, "postgres");
     pair.standby.pause();
     for (int i = 0; i < 30; ++i)
         emit(old, pair.database, "gone");
@@ -268,19 +269,24 @@ TEST(Failover, WhatAnAsynchronousFailoverLosesCostsTheNewPrimaryNoneOfItsOwnEven
             kill(pid, SIGKILL);
     pair.standby.expect_kill();
     pair.standby.resume();
+    const auto answers = [](auto &&ask)
+    {
+        try
+        {
+            ask();
+            return true;
+        }
+        catch (const SqlError &)
+        {
+            return false;
+        }
+    };
+    // It restarts its processes only when it has noticed: sessions of before are gone then.
     ASSERT_TRUE(wait_until(std::chrono::seconds(20),
-                           [&]
-                           {
-                               try
-                               {
-                                   Db(pair.standby, "postgres").exec("select 1");
-                                   return true;
-                               }
-                               catch (const SqlError &)
-                               {
-                                   return false;
-                               }
-                           }));
+                           [&] { return !answers([&] { of_before.exec("select 1"); }); }));
+    ASSERT_TRUE(
+        wait_until(std::chrono::seconds(20), [&]
+                   { return answers([&] { Db(pair.standby, "postgres").exec("select 1"); }); }));
     const auto killed = Clock::now();
     pair.standby.promote();
     Db db = connect_to_new_primary(pair);
