@@ -55,6 +55,7 @@ struct BeingInserted
 {
     int64 xid;
     int64 seq;
+    pg_uuid_t id;
     int depth;   // of triggers around insert_event(); our trigger is one deeper
     bool passed; // our trigger has seen it
     BeingInserted *outer;
@@ -131,8 +132,14 @@ number(TupleTableSlot *row, const EventLayout &layout, EventColumn column)
 void
 insert_in_frame(Relation table, const EventLayout &layout, TupleTableSlot *row, EState *estate)
 {
-    BeingInserted frame = {number(row, layout, kXid), number(row, layout, kSeq), trigger_depth(),
-                           false, being_inserted};
+    bool no_id;
+    const Datum id = slot_getattr(row, layout.place_of(kId), &no_id);
+    BeingInserted frame = {number(row, layout, kXid),
+                           number(row, layout, kSeq),
+                           *DatumGetUUIDP(id),
+                           trigger_depth(),
+                           false,
+                           being_inserted};
     being_inserted = &frame;
     PG_TRY();
     {
@@ -249,6 +256,22 @@ refuse_changed_numbers()
                     errmsg("a trigger of outbox.events has changed the numbers of an event"),
                     errdetail("Events are ordered and published by their xid and seq."),
                     errhint("Leave the columns xid and seq alone in the trigger.")));
+    pg_unreachable();
+}
+
+bool
+is_being_inserted(const pg_uuid_t *id)
+{
+    return being_inserted != nullptr && memcmp(id, &being_inserted->id, sizeof(*id)) == 0;
+}
+
+void
+refuse_changed_id()
+{
+    ereport(ERROR, (errcode(ERRCODE_TRIGGERED_DATA_CHANGE_VIOLATION),
+                    errmsg("a trigger of outbox.events has changed the id of an event"),
+                    errdetail("outbox.emit() returns the id that it gave the event."),
+                    errhint("Leave the column id alone in the trigger, or give emit() the id.")));
     pg_unreachable();
 }
 

@@ -63,8 +63,12 @@ enum class RowOf
 };
 RowOf row_of(bool numbered, int64 xid, int64 seq);
 
-// Raises triggered_data_change_violation: a trigger has changed the numbers of an event.
+// Whether insert_event() is at the event of that id; of several, the innermost.
+bool is_being_inserted(const pg_uuid_t *id);
+
+// Raise triggered_data_change_violation: a trigger has changed the numbers, or the id, of an event.
 [[noreturn]] void refuse_changed_numbers();
+[[noreturn]] void refuse_changed_id();
 
 // Copies the row of one partition to another one, with all columns that both have. Nobody else's
 // code runs.

@@ -94,6 +94,21 @@ is_repeated(const TriggerData *data)
 }
 
 const char *
+later_trigger(const TriggerData *data)
+{
+    const TriggerDesc *all = data->tg_relation->trigdesc;
+    for (int i = all == nullptr ? 0 : all->numtriggers; i-- > 0;)
+    {
+        const Trigger &trigger = all->triggers[i];
+        if (trigger.tgoid == data->tg_trigger->tgoid)
+            return nullptr;
+        if (fires_before_insert(trigger) && trigger.tgfoid != data->tg_trigger->tgfoid)
+            return trigger.tgname;
+    }
+    return nullptr;
+}
+
+const char *
 earlier_trigger(const TriggerData *data)
 {
     const TriggerDesc *all = data->tg_relation->trigdesc;

@@ -23,6 +23,9 @@ TriggerData *own_trigger(FunctionCallInfo fcinfo, const char *function, const ch
 // attached more than once. One that stays enabled and has no condition is preferred.
 bool is_repeated(const TriggerData *data);
 
+// The name of a trigger that will come after this one and could change its row, or null.
+const char *later_trigger(const TriggerData *data);
+
 // Whether the row may be another one than the statement gave: the name of a trigger that came
 // before this one, or null.
 const char *earlier_trigger(const TriggerData *data);

@@ -22,11 +22,12 @@ begin
       from pg_catalog.pg_class c
       where c.relnamespace operator(pg_catalog.=) 'outbox'::regnamespace and c.relkind in ('r', 'p', 'v', 'm', 'S', 'f')
       union all
-      -- A column of a table's row type, in a table of somebody's, would be in the way of every later change.
       select 'type', pg_catalog.format('outbox.%I', t.typname), 'pg_catalog.pg_type'::regclass, t.oid, t.typowner,
         coalesce(t.typacl, pg_catalog.acldefault('T', t.typowner))
       from pg_catalog.pg_type t
-      where t.typnamespace operator(pg_catalog.=) 'outbox'::regnamespace and t.typtype operator(pg_catalog.<>) 'b')
+      where t.typnamespace operator(pg_catalog.=) 'outbox'::regnamespace and t.typtype operator(pg_catalog.<>) 'b'
+        and not exists (select from pg_catalog.pg_class c
+          where c.reltype operator(pg_catalog.=) t.oid and c.relkind operator(pg_catalog.<>) 'c'))
     select distinct pg_catalog.format('revoke all on %s %s from %s', o.kind, o.name,
       case when a.grantee operator(pg_catalog.=) 0 then 'public' else a.grantee::regrole::text end)
     from objects o
@@ -41,6 +42,31 @@ begin
       select from pg_catalog.aclexplode(i.initprivs) b where b.grantee operator(pg_catalog.=) a.grantee)
   loop
     execute statement;
+  end loop;
+end
+$$;
+
+-- A column of a table's row type, in a table of somebody's, would be in the way of every later change. These types never
+-- have default privileges, only PUBLIC can use them. Dumps take no rights of theirs, and pg_dump warns of each one that has
+-- initial rights: so they have none, and a right that PUBLIC has is taken away whenever it was granted.
+do $$
+declare
+  row_type record;
+begin
+  for row_type in
+    select t.oid, t.typname as name from pg_catalog.pg_type t join pg_catalog.pg_class c on c.reltype operator(pg_catalog.=) t.oid
+    where t.typnamespace operator(pg_catalog.=) 'outbox'::regnamespace and c.relkind operator(pg_catalog.<>) 'c' and exists (
+      select from pg_catalog.aclexplode(coalesce(t.typacl, pg_catalog.acldefault('T', t.typowner))) a
+      where a.grantee operator(pg_catalog.=) 0)
+    order by t.oid
+  loop
+    execute pg_catalog.format('revoke all on type outbox.%I from public', row_type.name);
+    delete from pg_catalog.pg_init_privs i
+      where i.classoid operator(pg_catalog.=) 'pg_catalog.pg_type'::regclass and i.objoid operator(pg_catalog.=) row_type.oid;
+    -- From PostgreSQL 17 on the roles in initial rights are noted.
+    delete from pg_catalog.pg_shdepend d
+      where d.dbid operator(pg_catalog.=) (select b.oid from pg_catalog.pg_database b where b.datname operator(pg_catalog.=) pg_catalog.current_database())
+        and d.classid operator(pg_catalog.=) 'pg_catalog.pg_type'::regclass and d.objid operator(pg_catalog.=) row_type.oid and d.deptype operator(pg_catalog.=) 'i';
   end loop;
 end
 $$;

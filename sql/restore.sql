@@ -50,26 +50,37 @@ select pg_catalog.pg_extension_config_dump('outbox.dump_rows', $filter$
 $filter$);
 
 -- pg_dump --disable-triggers switches all triggers of a table off while it fills it, and all on afterwards, but not
--- as they were. Rows that nobody stamps would never be published. Everybody who alters a table passes here, also
--- those who may not use this schema: only catalogues are read.
+-- as they were. Rows that nobody stamps would never be published. Everybody who alters any table passes here: of somebody
+-- else's nothing is looked at but the catalogues, and who may not even read those is let pass. Of outbox's own the altered
+-- one and its partitions are put right, as far as they are the caller's to alter.
 create function outbox.keep_triggers()
 returns event_trigger
 language plpgsql volatile parallel unsafe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  altered oid[];
   kept record;
 begin
-  if not exists (select from pg_event_trigger_ddl_commands() c where c.schema_name = 'outbox') then
+  begin
+    select array_agg(c.objid) into altered from pg_event_trigger_ddl_commands() c
+      where c.classid = 'pg_class'::regclass and c.schema_name = 'outbox';
+  exception when insufficient_privilege then
+    return;
+  end;
+  if altered is null then
     return;
   end if;
   for kept in
     select c.relname, t.tgname
     from pg_trigger t
-    join pg_class c on c.oid = t.tgrelid and c.relkind = 'r'
+    join pg_class c on c.oid = t.tgrelid and c.relkind = 'r' and pg_has_role(c.relowner, 'usage')
+    join pg_depend m on m.classid = 'pg_class'::regclass and m.objid = c.oid and m.deptype = 'e' and m.refclassid = 'pg_extension'::regclass
+    join pg_extension x on x.oid = m.refobjid and x.extname = 'outbox'
     join pg_namespace s on s.oid = c.relnamespace and s.nspname = 'outbox'
     join pg_proc p on p.oid = t.tgfoid and p.pronamespace = s.oid
     where p.proname in ('before_event_insert', 'before_delivery_insert') and t.tgenabled <> 'A'
+      and (c.oid = any (altered) or exists (select from pg_inherits i where i.inhrelid = c.oid and i.inhparent = any (altered)))
   loop
     execute format('alter table outbox.%I enable always trigger %I', kept.relname, kept.tgname);
   end loop;

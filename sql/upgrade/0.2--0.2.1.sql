@@ -3,7 +3,22 @@
 
 -- include library
 
--- What changes in objects that 0.2 has.
+-- What changes in objects that 0.2 has. First the trigger: it waits for those that emit, who may wait for what is
+-- locked after it. Before PostgreSQL 15 the partitions' triggers do not follow.
+do $$
+declare
+  part record;
+begin
+  alter trigger before_insert on outbox.events rename to "~before_insert";
+  for part in
+    select t.tgrelid::regclass as name from pg_catalog.pg_trigger t
+    where t.tgname operator(pg_catalog.=) 'before_insert' and t.tgfoid operator(pg_catalog.=) 'outbox.before_event_insert'::regproc
+    order by t.tgrelid
+  loop
+    execute pg_catalog.format('alter trigger before_insert on %s rename to "~before_insert"', part.name);
+  end loop;
+end
+$$;
 alter view outbox.dead_letters set (security_barrier);
 create index deliveries_slot on outbox.deliveries (slot, state);
 alter table outbox.relay_position add rows_counted boolean;

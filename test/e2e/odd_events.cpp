@@ -31,7 +31,7 @@ prepare(const TestDatabase &database, PgCluster &server, const std::string &enco
     db.exec("alter event trigger outbox_keep_triggers disable");
     for (int slot = 0; slot < 8; ++slot)
         db.exec("alter table outbox.events_" + std::to_string(slot) +
-                " disable trigger before_insert");
+                " disable trigger \"~before_insert\"");
 }
 
 } // namespace
@@ -88,7 +88,7 @@ OddEvents::check_inserts(bool on)
     if (on == checking_)
         return;
     db_.exec("alter table outbox.events_0 " + std::string(on ? "enable always" : "disable") +
-             " trigger before_insert");
+             " trigger \"~before_insert\"");
     checking_ = on;
 }
 

@@ -75,9 +75,10 @@ dump_and_restore(const PgCluster &source, const std::string &database, const PgC
     const bool at_once =
         kind == Dump::kPlainInOneTransaction || kind == Dump::kCustomInOneTransaction;
     const std::string file = run_dir() / unique_name("dump.");
-    run_or_throw(
+    const std::string warnings = run_or_throw(
         Command({PgCluster::dump_program("pg_dump"), plain ? "--format=plain" : "--format=custom",
                  "--file=" + file, "--dbname=" + source.conninfo(database)}));
+    EXPECT_EQ(warnings, "");
     Db(fresh, "postgres").exec("create database restored");
     std::vector<std::string> argv;
     if (plain)

@@ -38,9 +38,17 @@ create view not_looked_at as
 select distinct d.classid::regclass from pg_depend d join pg_extension x on x.oid = d.refobjid and x.extname = 'outbox'
 where d.deptype = 'e' and d.classid not in ('pg_class'::regclass, 'pg_proc'::regclass, 'pg_type'::regclass, 'pg_namespace'::regclass,
   'pg_event_trigger'::regclass); -- these have no rights
+-- pg_dump warns of each
+create view not_for_dumps as
+select i.classoid::regclass, t.oid::regtype from pg_init_privs i join pg_type t on i.classoid = 'pg_type'::regclass and i.objoid = t.oid
+join pg_class c on c.oid = t.typrelid and c.relkind <> 'c'
+union all
+select d.classid::regclass, t.oid::regtype from pg_shdepend d join pg_type t on d.classid = 'pg_type'::regclass and d.objid = t.oid
+where d.deptype = 'i' and d.dbid = (select oid from pg_database where datname = current_database());
 create extension outbox;
 select * from open_to_others;
 select * from not_looked_at;
+select * from not_for_dumps;
 drop extension outbox;
 -- 0.2 was open to them; the update closes it, and keeps what has been granted since
 create extension outbox version '0.2';
@@ -51,6 +59,7 @@ grant select (topic) on outbox.deliveries to outbox_test_operator;
 create temp table granted as select * from open_to_others where grantee = 'outbox_test_operator';
 alter extension outbox update;
 select * from open_to_others where grantee <> 'outbox_test_operator';
+select * from not_for_dumps;
 select * from granted except select * from open_to_others;
 -- who could not use a row type before, is not in the way of a change of its table
 set role outbox_test_operator;

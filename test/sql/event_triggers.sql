@@ -83,7 +83,50 @@ select * from outbox_case('a_numbers', $$new.xid := null; new.seq := null;$$, 'b
 select * from outbox_stored();
 select * from outbox_case('a_copy', $$if new.aggregate_id <> 'copy' then new.aggregate_id := 'copy'; insert into outbox.events select new.*; end if;$$, 'before insert');
 select * from outbox_stored();
--- after ours, as far as emit() stores the event
+-- all of a user's come before ours, whatever their names are: what he changes is checked, and numbers stay ours
+select * from outbox_case('z_numbers', $$new.xid := 5;$$, 'before insert');
+select * from outbox_stored();
+select * from outbox_case('z_numbers', $$new.seq := 5;$$, 'before insert');
+select * from outbox_stored();
+select * from outbox_case('z_numbers', $$new.xid := 5; new.seq := 5;$$, 'before insert');
+select * from outbox_stored();
+select * from outbox_case('zz_slot', $$new.slot := 7;$$, 'before insert');
+select * from outbox_stored();
+select * from outbox_case('zz_slot', $$new.slot := null;$$, 'before insert');
+select * from outbox_stored();
+select * from outbox_case('zz_time', $$new.created_at := 'infinity';$$, 'before insert');
+select * from outbox_stored();
+select * from outbox_case('zz_time', $$new.created_at := '0044-03-15 BC';$$, 'before insert');
+select * from outbox_stored();
+select * from outbox_case('zz_id', $$new.id := '00000000-0000-4000-8000-0000000000cc';$$, 'before insert');
+select * from outbox_stored();
+select * from outbox_case('zz_both', $$new.payload := '1'; new.payload_bytes := '\x01';$$, 'before insert');
+select * from outbox_stored();
+select * from outbox_case('zz_headers', $$new.headers := '[1]';$$, 'before insert');
+select * from outbox_stored();
+select * from outbox_case('zz_type', $$new.event_type := '';$$, 'before insert');
+select * from outbox_stored();
+select * from outbox_case('zz_large', $$new.payload_bytes := null; new.payload := to_jsonb(repeat('x', 2000000));$$, 'before insert');
+select * from outbox_stored();
+select * from outbox_case('zz_payload', $$new.payload_bytes := null; new.payload := '{"by": "trigger"}'; new.headers := '{"h": 1}'; new.partition_key := 'k';$$, 'before insert');
+select distinct payload, headers, partition_key from outbox.events;
+select * from outbox_stored();
+-- but for those whose names are behind that of ours: they are refused
+select * from outbox_case('~late', $$new.xid := 5;$$, 'before insert');
+select * from outbox_stored();
+create function trap() returns trigger language plpgsql as $$ begin return new; end $$;
+create trigger "~~late" before insert on outbox.events_0 for each row execute function trap();
+select * from outbox_try_all();
+alter table outbox.events_0 disable trigger "~~late";
+select * from outbox_try_all();
+alter table outbox.events_0 enable trigger "~~late";
+alter trigger "~~late" on outbox.events_0 rename to early;
+select * from outbox_try_all();
+drop trigger early on outbox.events_0;
+drop function trap();
+select * from outbox_stored();
+
+-- for every event of emit()
 create function trap() returns trigger language plpgsql as $$ begin new.seq := 5; return new; end $$;
 create trigger z_numbers before insert on outbox.events for each row execute function trap();
 select outbox_try($$select outbox.emit('order', '1', 'made', null)$$);
@@ -215,7 +258,39 @@ alter table outbox.deliveries drop column reason, add column reason text;
 select outbox_restore_delivery();
 select xid, lane, reason from outbox.restored_deliveries;
 
+-- What keeps our triggers on: of the altered table and its partitions, and nothing for anybody else's.
+\pset format aligned
+\pset tuples_only off
+create view enabled as select tgrelid::regclass as "table", tgenabled from pg_trigger
+where tgfoid in ('outbox.before_event_insert'::regproc, 'outbox.before_delivery_insert'::regproc) and tgrelid <> 'outbox.events'::regclass and tgrelid::regclass::text like 'outbox.%';
+alter table outbox.events_3 disable trigger all;
+alter table outbox.events disable trigger all;
+alter table outbox.deliveries disable trigger all;
+select tgenabled, count(*) from enabled group by 1;
+alter event trigger outbox_keep_triggers disable;
+alter table outbox.events_3 disable trigger all;
+alter table outbox.deliveries disable trigger all;
+alter event trigger outbox_keep_triggers enable always;
+create role outbox_test_owner;
+grant usage on schema outbox to outbox_test_owner;
+grant create on schema public to outbox_test_owner;
+alter table outbox.events_5 owner to outbox_test_owner;
+set role outbox_test_owner;
+create table own (a int);
+alter table own add b int;
+alter table outbox.events_5 disable trigger all;
+alter table outbox.events_5 set (fillfactor = 90);
+reset role;
+select * from enabled where tgenabled <> 'A' order by 1;
+alter table outbox.events alter headers set statistics 50;
+alter table outbox.deliveries set (fillfactor = 90);
+select * from enabled where tgenabled <> 'A' order by 1;
+revoke execute on function pg_event_trigger_ddl_commands() from public;
+set role outbox_test_owner;
+alter table own add c int;
+reset role;
+
 \c :home
 alter database outbox_event_triggers is_template false;
 drop database outbox_event_triggers;
-drop role outbox_test_emitter;
+drop role outbox_test_emitter, outbox_test_owner;

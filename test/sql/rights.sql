@@ -100,7 +100,7 @@ insert into public.outbox_test_attempts (attempt) values
   ($$select response from outbox.idempotency_keys$$),
   ($$create table outbox.mine ()$$),
   ($$create trigger mine before insert on outbox.events for each row execute function suppress_redundant_updates_trigger()$$),
-  ($$alter table outbox.events disable trigger before_insert$$),
+  ($$alter table outbox.events disable trigger "~before_insert"$$),
   ($$create rule mine as on insert to outbox.events do instead nothing$$),
   ($$set outbox.topic_template = 'mine'$$),
   ($$set outbox.headers_format = 'both'$$),
