@@ -180,7 +180,7 @@ require_usable(Relation partition)
             ERROR,
             (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
              errmsg("outbox.%s is detached from outbox.events", RelationGetRelationName(partition)),
-             errdetail("New events go to it, and nobody would find them."),
+             errdetail("New events go to it, and outbox.events would not show them."),
              errhint("Attach it again: alter table outbox.events attach partition outbox.%s "
                      "for values in (%d).",
                      RelationGetRelationName(partition), event_layout(partition).slot)));

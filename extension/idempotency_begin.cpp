@@ -129,12 +129,11 @@ checked_request(FunctionCallInfo fcinfo)
     request.lease_until = later(request.now, fcinfo, 5, "lease");
     if (request.two_phase && TIMESTAMP_NOT_FINITE(request.lease_until))
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("lease must be finite"),
-                        errhint("Nobody could take the key over from a caller that is gone.")));
+                        errhint("No other caller could take the key over from one that is gone.")));
     if (request.two_phase && request.expires_at < request.lease_until)
-        ereport(ERROR,
-                (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                 errmsg("ttl must not be shorter than lease"),
-                 errhint("The key would be forgotten while its owner may still be at work.")));
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("ttl must not be shorter than lease"),
+                        errhint("The key would expire while its owner may still be at work.")));
     return request;
 }
 

@@ -64,7 +64,7 @@ own_trigger(FunctionCallInfo fcinfo, const char *function, const char *table, Fi
     if (!CALLED_AS_TRIGGER(fcinfo))
         ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
                         errmsg("outbox.%s() is a trigger function", function),
-                        errhint("It belongs to outbox.%s and is not to be called.", table)));
+                        errhint("It belongs to outbox.%s and cannot be called directly.", table)));
     TriggerData *data = reinterpret_cast<TriggerData *>(fcinfo->context);
     if (!is_own_table(data->tg_relation, table))
         ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),

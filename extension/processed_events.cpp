@@ -101,7 +101,7 @@ primary_key(const ResultRelInfo *result)
     ereport(ERROR,
             (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
              errmsg("the primary key of outbox.processed_events is not (event_id, consumer)"),
-             errhint("Make it again as the extension did.")));
+             errhint("Recreate it as the extension did.")));
 }
 
 // Whether nothing was added to the table that an insert has to look at, but indexes.

@@ -17,7 +17,7 @@ extern "C"
         {
             const std::string_view shown = outbox::clip_server(topic, 300);
             ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                            errmsg("\"%.*s\" is no Kafka topic name",
+                            errmsg("\"%.*s\" is not a Kafka topic name",
                                    static_cast<int>(shown.size()), shown.data()),
                             errdetail("The topic name %s.", problem),
                             errhint("%s", outbox::kTopicNameRule)));

@@ -64,10 +64,11 @@ match_columns(TupleDesc from, TupleDesc to)
         unmatched--;
     }
     if (!same || unmatched != 0)
-        ereport(ERROR,
-                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                 errmsg("outbox.restored_deliveries has not the columns of outbox.deliveries"),
-                 errhint("Give both tables the columns that the extension made.")));
+        ereport(
+            ERROR,
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+             errmsg("outbox.restored_deliveries does not have the columns of outbox.deliveries"),
+             errhint("Give both tables the columns that the extension made.")));
     return places;
 }
 

@@ -136,7 +136,7 @@ struct SizeSink
         if (++depth > kMaxJsonDepth)
             ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
                             errmsg("payload is nested deeper than %d levels", kMaxJsonDepth),
-                            errhint("Few readers of JSON take that; use a flatter form, or "
+                            errhint("Few JSON parsers accept that; use a flatter form, or "
                                     "emit_bytes().")));
     }
     void leave() { depth--; }

@@ -82,7 +82,7 @@ verdict_on_pairs(const char *text, const char **subject)
     catch (...)
     {
         *subject = "The text";
-        return refuse("", "does not fit into memory");
+        return refuse("", "does not fit in memory");
     }
 }
 
@@ -95,7 +95,7 @@ verdict_on_secrets(const char *text)
     }
     catch (...)
     {
-        return refuse("", "does not fit into memory");
+        return refuse("", "does not fit in memory");
     }
 }
 
@@ -144,13 +144,13 @@ define_kafka_settings()
         PGC_SUSET, 0, check_bootstrap, nullptr, nullptr);
     DefineCustomStringVariable(
         "outbox.kafka_config", "librdkafka properties, as name=value name2='another value'.",
-        "Passwords and other secrets are refused here; they belong into the file of "
+        "Passwords and other secrets are refused here; they belong in the file of "
         "outbox.kafka_config_file.",
         &settings.kafka_config, "", PGC_SUSET, GUC_SUPERUSER_ONLY, check_kafka_config, nullptr,
         nullptr);
     DefineCustomStringVariable(
         "outbox.kafka_config_file",
-        "File with librdkafka properties, one name=value a line; a relative path starts at the "
+        "File with librdkafka properties, one name=value per line; a relative path starts at the "
         "data directory.",
         "outbox.kafka_config overrides it.", &settings.kafka_config_file, "", PGC_SUSET,
         GUC_SUPERUSER_ONLY, nullptr, nullptr, nullptr);
@@ -188,35 +188,36 @@ void
 define_relay_settings()
 {
     DefineCustomIntVariable(
-        "outbox.max_attempts", "Attempts after which an event that Kafka refuses has FAILED.",
-        "Attempts that fail because Kafka cannot be reached, or takes nothing for a whole topic, "
+        "outbox.max_attempts",
+        "Number of attempts after which an event that Kafka refuses has FAILED.",
+        "Attempts that fail because Kafka cannot be reached, or accepts nothing for a whole topic, "
         "do not count.",
         &settings.max_attempts, 10, 1, 1000, PGC_SUSET, 0, nullptr, nullptr, nullptr);
     DefineCustomEnumVariable(
         "outbox.on_failure", "What happens to later events of a key when Kafka refuses one.",
-        "block: they wait, in order, until it is retried or discarded; skip: they flow.",
+        "block: they wait, in order, until it is retried or discarded; skip: they are published.",
         &settings.on_failure, kBlock, kOnFailureNames, PGC_SUSET, 0, nullptr, nullptr, nullptr);
     DefineCustomIntVariable("outbox.backoff_initial",
-                            "Wait before the first retry when Kafka cannot be reached.",
+                            "Pause before the first retry when Kafka cannot be reached.",
                             "Doubles with each failure, with jitter, up to outbox.backoff_max.",
                             &settings.backoff_initial_ms, 500, 10, 60 * 60 * 1000, PGC_SUSET,
                             GUC_UNIT_MS, nullptr, nullptr, nullptr);
-    DefineCustomIntVariable("outbox.backoff_max", "Longest wait between two retries.", nullptr,
+    DefineCustomIntVariable("outbox.backoff_max", "Longest pause between two retries.", nullptr,
                             &settings.backoff_max_ms, 60 * 1000, 10, 60 * 60 * 1000, PGC_SUSET,
                             GUC_UNIT_MS, nullptr, nullptr, nullptr);
     DefineCustomIntVariable(
-        "outbox.lag_warning",
-        "Age of the oldest unpublished event at which the server's log has a warning.",
-        "One warning until the age is below half of it. 0 switches it off.",
+        "outbox.lag_warning", "Age of the oldest unpublished event at which a warning is logged.",
+        "It is logged once, until the age falls below half of it. 0 disables it.",
         &settings.lag_warning_s, 300, 0, INT_MAX, PGC_SUSET, GUC_UNIT_S, nullptr, nullptr, nullptr);
-    DefineCustomIntVariable(
-        "outbox.max_in_flight", "Most events handed to Kafka and not yet acknowledged.", nullptr,
-        &settings.max_in_flight, 20000, 1, 1000000, PGC_SUSET, 0, nullptr, nullptr, nullptr);
-    DefineCustomIntVariable(
-        "outbox.max_in_flight_size",
-        "Most bytes handed to Kafka and not yet acknowledged; a larger event goes alone.", nullptr,
-        &settings.max_in_flight_kb, 32 * 1024, 64, 4 * 1024 * 1024, PGC_SUSET, GUC_UNIT_KB, nullptr,
-        nullptr, nullptr);
+    DefineCustomIntVariable("outbox.max_in_flight",
+                            "Maximum number of events handed to Kafka and not yet acknowledged.",
+                            nullptr, &settings.max_in_flight, 20000, 1, 1000000, PGC_SUSET, 0,
+                            nullptr, nullptr, nullptr);
+    DefineCustomIntVariable("outbox.max_in_flight_size",
+                            "Maximum size of what is handed to Kafka and not yet acknowledged; a "
+                            "larger event goes alone.",
+                            nullptr, &settings.max_in_flight_kb, 32 * 1024, 64, 4 * 1024 * 1024,
+                            PGC_SUSET, GUC_UNIT_KB, nullptr, nullptr, nullptr);
 }
 
 void
@@ -224,7 +225,7 @@ define_retention_settings()
 {
     DefineCustomIntVariable(
         "outbox.retention", "How long events are kept after they have been published, at least.",
-        "They go a partition at a time, up to a sixth of it later. 0 keeps all for ever.",
+        "They are removed one partition at a time, up to a sixth of it later. 0 keeps all forever.",
         &settings.retention_s, 7 * 24 * 60 * 60, 0, INT_MAX, PGC_SUSET, GUC_UNIT_S, nullptr,
         nullptr, nullptr);
 }
@@ -250,16 +251,16 @@ void
 define_emit_settings()
 {
     DefineCustomIntVariable(
-        "outbox.max_event_size", "Largest event (payload, key and headers) that may be emitted.",
-        "Topics must take it: see max.message.bytes of the topic and message.max.bytes of the "
+        "outbox.max_event_size", "Maximum size of an event (payload, key and headers).",
+        "Topics must accept it: see max.message.bytes of the topic and message.max.bytes of the "
         "broker.",
         &settings.max_event_bytes, 1000000, 1024, 256 * 1024 * 1024, PGC_SUSET, GUC_UNIT_BYTE,
         nullptr, nullptr, nullptr);
     DefineCustomIntVariable(
         "outbox.max_backlog_events",
         "Committed events that may wait to be published before further ones are refused.",
-        "emit() warns from four fifths of it on. 0 switches it off.", &settings.max_backlog_events,
-        0, 0, INT_MAX, PGC_SUSET, 0, nullptr, nullptr, nullptr);
+        "emit() warns from 80 % of it on. 0 disables the limit.", &settings.max_backlog_events, 0,
+        0, INT_MAX, PGC_SUSET, 0, nullptr, nullptr, nullptr);
     DefineCustomBoolVariable(
         "outbox.serialize_keys",
         "Makes transactions that emit for the same key wait for each other.",
@@ -272,14 +273,14 @@ void
 define_idempotency_settings()
 {
     DefineCustomIntVariable("outbox.max_response_size",
-                            "Largest response (body, content type and headers) that "
-                            "outbox.idempotency_complete() stores.",
+                            "Maximum size of a response (body, content type and headers) "
+                            "that outbox.idempotency_complete() stores.",
                             nullptr, &settings.max_response_bytes, 1024 * 1024, 1024,
                             256 * 1024 * 1024, PGC_SUSET, GUC_UNIT_BYTE, nullptr, nullptr, nullptr);
     DefineCustomIntVariable(
         "outbox.processed_retention", "How long outbox.processed_events keeps an event.",
-        "An event that arrives again after that acts again: keep it longer than Kafka keeps the "
-        "topics. 0 keeps all for ever.",
+        "An event that arrives again later takes effect again: keep it longer than Kafka keeps "
+        "the topics. 0 keeps all forever.",
         &settings.processed_retention_s, 7 * 24 * 60 * 60, 0, INT_MAX, PGC_SUSET, GUC_UNIT_S,
         nullptr, nullptr, nullptr);
 }

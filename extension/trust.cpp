@@ -167,10 +167,11 @@ check_owner(Oid catalog, Oid object)
     Oid owner;
     if (!is_foreign(catalog, object, &owner))
         return true;
-    snprintf(verdict, sizeof(verdict),
-             "%s belongs to \"%s\", who is no superuser and could run code with the rights of one; "
-             "give it to a superuser (alter … owner to)",
-             object_description(catalog, object), role_name(owner));
+    snprintf(
+        verdict, sizeof(verdict),
+        "%s belongs to \"%s\", who is not a superuser and could run code with the rights of one; "
+        "give it to a superuser (alter … owner to)",
+        object_description(catalog, object), role_name(owner));
     return false;
 }
 
@@ -190,11 +191,12 @@ check_parts(Oid catalog, Oid object)
         if (!is_foreign(part.catalog, part.object, &owner))
             continue;
         good = false;
-        snprintf(verdict, sizeof(verdict),
-                 "%s uses %s of \"%s\", who is no superuser and could run code with the rights of "
-                 "one; drop it, or give that to a superuser (alter … owner to)",
-                 object_description(catalog, object), object_description(part.catalog, part.object),
-                 role_name(owner));
+        snprintf(
+            verdict, sizeof(verdict),
+            "%s uses %s of \"%s\", who is not a superuser and could run code with the rights of "
+            "one; drop it, or give that to a superuser (alter … owner to)",
+            object_description(catalog, object), object_description(part.catalog, part.object),
+            role_name(owner));
     }
     scan.end();
     return good;
@@ -298,7 +300,7 @@ look()
     if (!superuser_arg(owner))
     {
         snprintf(verdict, sizeof(verdict),
-                 "the extension outbox belongs to \"%s\", who is no superuser; give it to one "
+                 "the extension outbox belongs to \"%s\", who is not a superuser; give it to one "
                  "(reassign owned by … to …)",
                  role_name(owner));
         return;

@@ -224,12 +224,13 @@ deadline_after(Datum timeout)
     const TimestampTz then = DatumGetTimestampTz(
         DirectFunctionCall2(timestamptz_pl_interval, TimestampTzGetDatum(now), timeout));
     if (then > now + kLongestWaitUs)
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("timeout must not be longer than a day"),
-                        errdetail("It is %s.",
-                                  DatumGetCString(DirectFunctionCall1(interval_out, timeout))),
-                        errhint("Call it again, in another statement: as long as one waits, VACUUM "
-                                "keeps what it sees.")));
+        ereport(
+            ERROR,
+            (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+             errmsg("timeout must not be longer than a day"),
+             errdetail("It is %s.", DatumGetCString(DirectFunctionCall1(interval_out, timeout))),
+             errhint("Call it again, in another statement: while one waits, VACUUM keeps "
+                     "the rows that it sees.")));
     return Deadline(then > now ? then - now : 0);
 }
 

@@ -36,7 +36,7 @@ set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 as 'MODULE_PATHNAME', 'outbox_is_processed';
 comment on function outbox.is_processed(uuid, text) is
-  'Whether this consumer has processed the event, as far as the caller''s snapshot shows. Waits for nobody, and so does not replace outbox.mark_processed().';
+  'Whether this consumer has processed the event, as far as the caller''s snapshot shows. Does not wait, and so does not replace outbox.mark_processed().';
 
 create table outbox.consumer_offsets (
   consumer text collate "C" not null,
@@ -61,7 +61,7 @@ language c volatile parallel unsafe security definer
 set search_path = pg_catalog, pg_temp
 as 'MODULE_PATHNAME', 'outbox_record_offset';
 comment on function outbox.record_offset(text, text, int, bigint) is
-  'Stores how far the consumer has come, in the transaction of its effects: the offset of the last record, plus one. False, and nothing stored, when the stored offset is there already or further: somebody else has processed these records, so roll back.';
+  'Stores how far the consumer has come, in the transaction of its effects: the offset of the last record, plus one. False, and nothing stored, when the stored offset is there already or further: another process has processed these records, so roll back.';
 
 create function outbox.stored_offsets(consumer text)
 returns table (topic text, kafka_partition int, next_offset bigint)
@@ -70,4 +70,4 @@ set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 as 'MODULE_PATHNAME', 'outbox_stored_offsets';
 comment on function outbox.stored_offsets(text) is
-  'Where the consumer goes on in each partition that it has recorded an offset of.';
+  'Where the consumer continues in each partition that it has recorded an offset of.';

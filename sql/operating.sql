@@ -96,7 +96,7 @@ declare
 begin
   if discard_as_owner.reason is null or btrim(discard_as_owner.reason) = '' then
     raise exception using errcode = 'invalid_parameter_value', message = 'reason must not be empty',
-      hint = 'It is kept with the event for whoever asks later.';
+      hint = 'It is kept with the event for later reference.';
   end if;
   delivery := outbox.delivery_to_settle(discard_as_owner.event_id);
   if delivery.state = 'DISCARDED' then
@@ -338,4 +338,4 @@ language c volatile parallel unsafe security definer
 set search_path = pg_catalog, pg_temp
 as 'MODULE_PATHNAME', 'outbox_as_owner';
 comment on function outbox.adopt_position() is
-  'Lets a relay go on that has stopped because its position was changed by hand, or because the data directory is a copy: the row of outbox.relay_position counts as it is. Events of a dump that was restored in part are settled with what is there. False when this database has no position.';
+  'Lets a relay continue that has stopped because its position was changed by hand, or because the data directory is a copy: the row of outbox.relay_position counts as it is. Events of a dump that was restored in part are settled with what is there. False when this database has no position.';

@@ -1,1 +1,1 @@
-comment on column outbox.relay_position.rows_counted is 'True: a dump with this row has outbox.dump_rows, which tells whether it was restored as a whole. False: what was restored with it is settled.';
+comment on column outbox.relay_position.rows_counted is 'True: a dump with this row has outbox.dump_rows, which shows whether it was restored as a whole. False: what was restored with it is settled.';

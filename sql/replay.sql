@@ -47,7 +47,7 @@ comment on column outbox.replay_requests.matching is 'How many events matched; n
 comment on column outbox.replay_requests.total is 'How many events are, or would be, replayed.';
 comment on column outbox.replay_requests.published is 'Of these, so many have been acknowledged by Kafka.';
 comment on column outbox.replay_requests.refused is 'So many were refused by Kafka and left out.';
-comment on column outbox.replay_requests.missing is 'So many were not there any more.';
+comment on column outbox.replay_requests.missing is 'So many no longer existed.';
 comment on column outbox.replay_requests.last_error is 'What Kafka refused last and why, what is in the way, or why the replay failed.';
 comment on column outbox.replay_requests.requested_by is 'Who asked for it.';
 comment on column outbox.replay_requests.requested_at is 'When.';

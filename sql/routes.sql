@@ -22,7 +22,7 @@ returns trigger
 language c
 as 'MODULE_PATHNAME', 'outbox_on_route_change';
 comment on function outbox.on_route_change() is
-  'Trigger: checks what is written into outbox.routes and tells the relay and all sessions when it commits.';
+  'Trigger: checks what is written into outbox.routes and notifies the relay and all sessions when it commits.';
 
 create trigger before_change before insert or update or delete on outbox.routes
   for each row execute function outbox.on_route_change();

@@ -50,7 +50,7 @@ print(const Output &output, const Finding &finding)
         left = std::string(kIndent, ' ');
     }
     left += "-> ";
-    for (const std::string &line : wrapped(printable(finding.mend), width - kIndent - 3))
+    for (const std::string &line : wrapped(printable(finding.remedy), width - kIndent - 3))
     {
         if (!line.empty())
             output.line(left + line);
@@ -95,10 +95,11 @@ to_json(const Findings &findings)
                  {"problems", count(findings, Level::kProblem)},
                  {"warnings", count(findings, Level::kWarning)}};
     for (const Finding &finding : findings.all())
-        json["findings"].push_back({{"area", finding.area},
-                                    {"level", name_of(finding.level)},
-                                    {"text", finding.text},
-                                    {"mend", finding.mend.empty() ? Json() : Json(finding.mend)}});
+        json["findings"].push_back(
+            {{"area", finding.area},
+             {"level", name_of(finding.level)},
+             {"text", finding.text},
+             {"remedy", finding.remedy.empty() ? Json() : Json(finding.remedy)}});
     return json;
 }
 

@@ -25,7 +25,7 @@ struct Finding
     std::string area; // "server", "extension", "relay", "rights", "settings" or "kafka"
     Level level;
     std::string text;
-    std::string mend; // what to do, empty when there is nothing
+    std::string remedy; // what to do, empty when there is nothing
 };
 
 // "ok", "note", "warning", "problem", "unknown"
@@ -35,9 +35,9 @@ class Findings
 {
 public:
     void add(const std::string &area, Level level, const std::string &text,
-             const std::string &mend = "")
+             const std::string &remedy = "")
     {
-        all_.push_back({area, level, text, mend});
+        all_.push_back({area, level, text, remedy});
     }
     const std::vector<Finding> &all() const { return all_; }
 

@@ -23,8 +23,8 @@ constexpr double kOldBacklog = 60; // seconds
 void
 examine_library(Database &database, const std::string &installed, Findings &findings)
 {
-    const auto add = [&](Level level, const std::string &text, const std::string &mend = "")
-    { findings.add("extension", level, text, mend); };
+    const auto add = [&](Level level, const std::string &text, const std::string &remedy = "")
+    { findings.add("extension", level, text, remedy); };
     if (!database
              .query("select case when has_schema_privilege('outbox', 'usage') then "
                     "has_function_privilege('outbox.version()', 'execute') else false end as ok")
@@ -73,8 +73,8 @@ examine_extension(Database &database, Findings &findings)
     const Rows rows = database.query(
         "select default_version, installed_version from pg_available_extensions where name = "
         "'outbox'");
-    const auto add = [&](Level level, const std::string &text, const std::string &mend = "")
-    { findings.add("extension", level, text, mend); };
+    const auto add = [&](Level level, const std::string &text, const std::string &remedy = "")
+    { findings.add("extension", level, text, remedy); };
     if (rows.empty())
     {
         add(Level::kProblem, "the extension's files are not on the server",
@@ -122,7 +122,7 @@ struct Durability
     const char *bad;
     Level level;
     const char *meaning;
-    const char *mend;
+    const char *remedy;
 };
 
 constexpr Durability kDurability[] = {
@@ -159,7 +159,7 @@ examine_durability(Database &database, Findings &findings)
         if (database.query("select current_setting($1, true) = $2 as bad", {item.name, item.bad})
                 .flag(0, "bad"))
         {
-            findings.add("settings", item.level, item.meaning, item.mend);
+            findings.add("settings", item.level, item.meaning, item.remedy);
             fine = fine && item.level == Level::kNote;
         }
     if (fine)

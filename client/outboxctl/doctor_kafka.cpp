@@ -60,7 +60,7 @@ examine_topic(const TopicView &topic, int brokers, Findings &findings)
     else if (topic.without_leader > 0)
         findings.add("kafka", Level::kProblem,
                      fmt::format("{}, {} without a leader", shape, topic.without_leader),
-                     "See to the brokers: nothing can be published there now.");
+                     "Check the brokers: nothing can be published there now.");
     else if (topic.fewest_in_sync < topic.fewest_replicas)
         findings.add("kafka", Level::kWarning,
                      fmt::format("{}, only {} in sync", shape, topic.fewest_in_sync),

@@ -134,7 +134,7 @@ check_not_refused(Database &database, const std::string &id)
                                      {id});
     if (!rows.empty())
         throw Error(kFailed, "Kafka refused the event: " + rows.value(0, "last_error"),
-                    "\"outboxctl failed show " + id + "\" tells more.");
+                    "\"outboxctl failed show " + id + "\" shows more.");
 }
 
 // How long it took, or nothing when the time was over first.

@@ -18,7 +18,7 @@ constexpr int kNotReady = 5;
 constexpr int kInterrupted = 130;
 constexpr int kOutputGone = 141; // as a shell shows the end by SIGPIPE
 
-// An error with what a person needs to mend it; detail and hint may be empty, sqlstate too.
+// An error with what a reader needs to fix it; detail and hint may be empty, sqlstate too.
 class Error : public std::runtime_error
 {
 public:

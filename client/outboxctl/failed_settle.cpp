@@ -93,9 +93,9 @@ agreed(const Context &context, const FailedOptions &options, long long count)
         return true;
     if (!can_ask() || context.output.json())
         throw Error(kUsage,
-                    fmt::format("{} would be tried again, which is asked about first",
+                    fmt::format("{} would be tried again, which has to be confirmed",
                                 counted(count, "event")),
-                    "Say --yes where nobody can be asked.");
+                    "Pass --yes when there is no terminal to confirm on.");
     return ask(fmt::format("Try {} again?", counted(count, "failed event")));
 }
 

@@ -153,7 +153,7 @@ HelpFormatter::make_help(const CLI::App *app, std::string /*name*/,
         result += section("Exit codes", entries_of(kExitCodes));
         result += section("Environment", entries_of(kEnvironment));
         result += section("Examples", entries_of(kExamples));
-        result += "\n\"outboxctl COMMAND --help\" tells more; so does \"man outboxctl\".\n";
+        result += "\n\"outboxctl COMMAND --help\" shows more; so does \"man outboxctl\".\n";
     }
     return result;
 }

@@ -35,7 +35,7 @@ add_kafka_options(CLI::App *app, KafkaOptions &options)
          "Kafka brokers, host:port[,host:port...], instead of those of outbox.bootstrap_servers.",
          "LIST");
     text(app, "--kafka-config", options.config_file,
-         "File with librdkafka properties, one name=value a line, instead of "
+         "File with librdkafka properties, one name=value per line, instead of "
          "outbox.kafka_config_file, which is on the server and may not be readable from here.",
          "FILE");
     repeated(
@@ -57,7 +57,7 @@ add_watching(Interface &interface, CLI::App *root)
                          "Show it again and again until Ctrl-C or q. With --json, and when the "
                          "output is no terminal: one line each time.");
     duration(status, "-i,--interval", options.status.interval,
-             "Time between two looks with --watch, 1 s unless given.")
+             "Time between two updates with --watch, 1 s unless given.")
         ->needs(watch);
 
     CLI::App *lag = command(interface, root, "lag",
@@ -132,8 +132,9 @@ void
 add_failed(Interface &interface, CLI::App *root)
 {
     FailedOptions &options = interface.options.failed;
-    CLI::App *failed = command(interface, root, "failed",
-                               "Events that Kafka refused: look at them, settle them.", nullptr);
+    CLI::App *failed =
+        command(interface, root, "failed",
+                "Events that Kafka refused: list, show, retry or discard them.", nullptr);
     failed->require_subcommand(1);
 
     CLI::App *list =
@@ -198,7 +199,7 @@ add_replay(Interface &interface, CLI::App *root)
         ->add_flag("--detach", options.detach, "Print its id and end; the relay does it meanwhile.")
         ->excludes(dry_run);
 
-    CLI::App *replays = command(interface, root, "replays", "Look at replays, end one.", nullptr);
+    CLI::App *replays = command(interface, root, "replays", "List replays, cancel one.", nullptr);
     replays->require_subcommand(1);
     CLI::App *list =
         command(interface, replays, "list", "List replays and dry runs, the latest first.",
@@ -217,17 +218,17 @@ add_operating(Interface &interface, CLI::App *root)
     CLI::App *pause =
         command(interface, root, "pause", "Stop publishing until resume; events are kept.",
                 [&](const Context &context) { return run_pause(context, options.pause); });
-    text(pause, "-r,--reason", options.pause.reason, "Why, for whoever asks later.", "TEXT");
+    text(pause, "-r,--reason", options.pause.reason, "Why; kept with the pause.", "TEXT");
     command(interface, root, "resume", "Publish again.",
             [](const Context &context) { return run_resume(context); });
 
     CLI::App *doctor = command(
         interface, root, "doctor",
-        "Look for what is wrong with server, extension, rights, settings and Kafka, and say how "
-        "to mend it.",
+        "Check what is wrong with server, extension, rights, settings and Kafka, and say how "
+        "to fix it.",
         [&](const Context &context) { return run_doctor(context, options.doctor); });
     text(doctor, "--role", options.doctor.role,
-         "Look at the rights of this role, instead of those of the one that connects.", "ROLE");
+         "Check the rights of this role, instead of those of the one that connects.", "ROLE");
     add_kafka_options(doctor, options.doctor.kafka);
 }
 

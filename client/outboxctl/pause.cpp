@@ -28,7 +28,7 @@ run_resume(const Context &context)
 {
     Database database = open_outbox(context);
     const bool changed = database.query("select outbox.resume() as changed").flag(0, "changed");
-    note_effect("Publishing is not paused any more.");
+    note_effect("Publishing is no longer paused.");
     if (context.output.json())
         context.output.document({{"paused", false}, {"changed", changed}});
     else

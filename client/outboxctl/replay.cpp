@@ -42,7 +42,7 @@ look_at(Database &database, const std::string &id)
 {
     Rows rows = database.query(std::string(kColumns) + "where r.replay_id = $1::uuid", {id});
     if (rows.empty())
-        throw Error(kFailed, "there is no replay with id " + id + " any more");
+        throw Error(kFailed, "the replay with id " + id + " is gone");
     return rows;
 }
 
@@ -90,9 +90,9 @@ agreed(const Context &context, const ReplayOptions &options, const Rows &counted
     if (options.yes)
         return true;
     if (!can_ask() || context.output.json())
-        throw Error(kUsage,
-                    amount(counted_before) + " would be replayed, which is asked about first",
-                    "Say --yes where nobody can be asked, or --dry-run to count them.");
+        throw Error(
+            kUsage, amount(counted_before) + " would be replayed, which has to be confirmed",
+            "Pass --yes when there is no terminal to confirm on, or --dry-run to count them.");
     const std::string to = options.topic ? " to topic " + printable(*options.topic) : "";
     return ask(
         fmt::format("Replay {}{}, {} a second (about {})?", amount(counted_before), to,
@@ -177,7 +177,7 @@ watch(const Context &context, Database &database, const std::string &id)
     catch (const Interrupted &)
     {
         bar.clear();
-        Output::remark("the replay goes on; \"outboxctl replays cancel " + id + "\" ends it");
+        Output::remark("the replay continues; \"outboxctl replays cancel " + id + "\" ends it");
         throw;
     }
 }
@@ -200,7 +200,7 @@ tell_end(const Context &context, const Rows &rows)
     if (refused > 0)
         context.output.line(counted(refused, "event") + " refused by Kafka and left out.");
     if (missing > 0)
-        context.output.line(counted(missing, "event") + " not there any more.");
+        context.output.line(counted(missing, "event") + ": no longer there.");
     if (const Text error = whole ? std::nullopt : rows.text(0, "last_error"))
         context.output.line("Last error: " + printable(*error));
     return whole ? kOk : kFound;

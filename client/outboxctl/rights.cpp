@@ -31,7 +31,7 @@ const std::vector<Group> kGroups = {
     {"operate", "failed retry, failed discard, replay, replays list, replays cancel, pause, resume",
      "operator", "select outbox.grant_operator({literal});"},
     {"read payloads",
-     "failed show, beside the rights to watch",
+     "failed show, besides the rights to watch",
      "",
      "grant select on outbox.event_status, outbox.dead_letters to {role};",
      {"select on table outbox.event_status", "select on table outbox.dead_letters"}},
@@ -57,7 +57,7 @@ rights_of(Database &database, const std::string &kind)
         granted.push_back(rows.value(row, "granted"));
     if (granted.empty())
         throw Error(kFailed, "outbox.rights_of() does not say what " + kind + "s may do",
-                    "Look at the rights as a superuser, with --role.");
+                    "Check the rights as a superuser, with --role.");
     return granted;
 }
 
@@ -108,7 +108,7 @@ look_at_rights(Database &database, const std::string &role)
         database.query("select has_schema_privilege('outbox', 'usage') as ok").flag(0, "ok");
     if (schema && !own_schema)
         throw Error(kNotReady, "\"" + database.user() + "\" may not use the schema outbox",
-                    "Look at other roles as one that may, a superuser for example.", "", "42501");
+                    "Check other roles as one that may, a superuser for example.", "", "42501");
     std::vector<RightsReport> reports;
     for (const Group &group : kGroups)
     {

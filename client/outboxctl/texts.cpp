@@ -8,7 +8,7 @@ const char *const kManualDate = "2026-11-21";
 const char *const kSummary = "look after the transactional outbox of a PostgreSQL database";
 const char *const kDescription =
     "Shows what the relay of a database does, emits and follows events, settles events that Kafka "
-    "refused, replays published ones, pauses and resumes publishing, and looks for what is wrong.";
+    "refused, replays published ones, pauses and resumes publishing, and checks for what is wrong.";
 
 const std::vector<Explained> kExitCodes = {
     {"0", "done; for status --watch and tail also when Ctrl-C ended them"},
@@ -19,7 +19,7 @@ const std::vector<Explained> kExitCodes = {
           "all was replayed"},
     {"5", "the extension is not in this database or too old, or the role lacks a right"},
     {"130", "ended by Ctrl-C, SIGTERM or SIGHUP before all was done"},
-    {"141", "nobody reads the output any more"},
+    {"141", "the reader of the output is gone"},
 };
 
 const std::vector<Explained> kEnvironment = {
@@ -36,7 +36,7 @@ const std::vector<Explained> kExamples = {
     {"outboxctl failed list", "events that Kafka refused, and why"},
     {"outboxctl failed retry --type order", "tries those of one type again"},
     {"outboxctl replay --type order --since 2h", "publishes those of two hours once more"},
-    {"outboxctl doctor", "what is wrong, and how to mend it"},
+    {"outboxctl doctor", "what is wrong, and how to fix it"},
     {"outboxctl contracts lint docs/events", "what is wrong with the event contracts there"},
     {"outboxctl --json status | jq .backlog_events", "for scripts"},
 };

@@ -132,7 +132,7 @@ check_source(std::string_view text) noexcept
             return refuse(kSourceHint, "has a second \"#\"");
         in_fragment = in_fragment || c == '#';
         if (!is_path_character(c) && !is_one_of(c, "/?#[]"))
-            return refuse(kSourceHint, "has a character that a URI-reference does not take");
+            return refuse(kSourceHint, "has a character that a URI-reference does not allow");
     }
     return {};
 }

@@ -129,7 +129,7 @@ RouteTable::add(const RouteText &text) noexcept
     }
     catch (const std::bad_alloc &)
     {
-        return refuse("", "texts do not fit into memory");
+        return refuse("", "texts do not fit in memory");
     }
 }
 

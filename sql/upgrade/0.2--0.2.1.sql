@@ -25,6 +25,15 @@ alter table outbox.relay_position add rows_counted boolean;
 -- include position_columns
 -- include event_status
 -- include replayable_events
+comment on function outbox.is_processed(uuid, text) is
+  'Whether this consumer has processed the event, as far as the caller''s snapshot shows. Does not wait, and so does not replace outbox.mark_processed().';
+comment on function outbox.record_offset(text, text, int, bigint) is
+  'Stores how far the consumer has come, in the transaction of its effects: the offset of the last record, plus one. False, and nothing stored, when the stored offset is there already or further: another process has processed these records, so roll back.';
+comment on function outbox.stored_offsets(text) is
+  'Where the consumer continues in each partition that it has recorded an offset of.';
+comment on function outbox.on_route_change() is
+  'Trigger: checks what is written into outbox.routes and notifies the relay and all sessions when it commits.';
+comment on column outbox.replay_requests.missing is 'So many no longer existed.';
 comment on function outbox.data_directory() is
   'A number that a copy of the data directory, unlike the directory itself, does not have: from the inode of its control file and the time when that was made.';
 

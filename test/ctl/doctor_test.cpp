@@ -53,7 +53,7 @@ TEST_F(Doctor, PausedAndFailedAreWarnings)
     ASSERT_TRUE(database_.reaches_state("paused"));
     const Json report = doctor();
     EXPECT_EQ(finding(report, "a reason")["level"], "warning") << report;
-    EXPECT_EQ(finding(report, "a reason")["mend"], "outboxctl resume");
+    EXPECT_EQ(finding(report, "a reason")["remedy"], "outboxctl resume");
     EXPECT_EQ(finding(report, "1 event failed")["level"], "warning") << report;
     EXPECT_EQ(report["warnings"], 2) << report;
 }
@@ -74,7 +74,7 @@ TEST_F(Doctor, MissingTopicsAreFound)
     db_.exec("select outbox.emit($1, '1', 'x', '{}')", database_.type());
     const Json found = finding(doctor(), database_.topic() + ", which does not exist");
     EXPECT_EQ(found["level"], "warning");
-    EXPECT_FALSE(found["mend"].is_null());
+    EXPECT_FALSE(found["remedy"].is_null());
 }
 
 TEST_F(Doctor, ARoleWithFewRightsLearnsWhatItMay)
@@ -116,7 +116,7 @@ TEST_F(Doctor, ARoleThatLacksOneThingOfAGroupLearnsWhich)
     lacks("execute on function outbox.topic_stats()");
     EXPECT_TRUE(finding(doctor({"--role", role}), "it lacks ").is_null());
     const Json nobody = ctl_as(new_role(), {"doctor", "--json"}).json();
-    EXPECT_NE(finding(nobody, "may not watch")["mend"].dump().find("outbox.grant_monitor"),
+    EXPECT_NE(finding(nobody, "may not watch")["remedy"].dump().find("outbox.grant_monitor"),
               std::string::npos)
         << nobody;
 }
@@ -147,7 +147,7 @@ TEST(DoctorServer, WithoutExtensionThatIsTheProblem)
     EXPECT_EQ(ran.status, 4);
     const Json found = finding(ran.json(), "not installed in the database");
     EXPECT_EQ(found["level"], "problem") << ran.out;
-    EXPECT_EQ(found["mend"].get<std::string>().rfind("create extension outbox", 0), 0U);
+    EXPECT_EQ(found["remedy"].get<std::string>().rfind("create extension outbox", 0), 0U);
 }
 
 // On a server where nothing is set up, each step is named with what to type.
@@ -157,13 +157,14 @@ TEST(DoctorServer, ANewUserIsLedFromStepToStep)
         {{"shared_preload_libraries", "auto_explain"}, {"outbox.bootstrap_servers", ""}});
     const TestDatabase none(server, TestDatabase::Extension::kNotInstalled);
     Json report = ctl(connection(server, none.name()), {"doctor", "--json"}).json();
-    EXPECT_EQ(finding(report, "started without the library")["mend"],
+    EXPECT_EQ(finding(report, "started without the library")["remedy"],
               "alter system set shared_preload_libraries = auto_explain, outbox; and restart the "
               "server.");
-    EXPECT_NE(finding(report, "not installed")["mend"].dump().find("create extension outbox"),
+    EXPECT_NE(finding(report, "not installed")["remedy"].dump().find("create extension outbox"),
               std::string::npos);
-    EXPECT_NE(finding(report, "bootstrap_servers is empty")["mend"].dump().find("alter system set"),
-              std::string::npos);
+    EXPECT_NE(
+        finding(report, "bootstrap_servers is empty")["remedy"].dump().find("alter system set"),
+        std::string::npos);
     const TestDatabase database(server);
     Db db = database.connect();
     db.exec("create role \"odd one\" login");
@@ -171,8 +172,8 @@ TEST(DoctorServer, ANewUserIsLedFromStepToStep)
     EXPECT_TRUE(finding(report, "outbox.retention is 0").is_null()) << report;
     EXPECT_NE(finding(report, "settings are not seen"), nullptr);
     for (const Json &item : report["findings"])
-        if (!item["mend"].is_null() && item["mend"].get<std::string>().rfind("grant ", 0) == 0)
-            db.exec(item["mend"]); // may be typed as it stands
+        if (!item["remedy"].is_null() && item["remedy"].get<std::string>().rfind("grant ", 0) == 0)
+            db.exec(item["remedy"]); // may be typed as it stands
     EXPECT_NE(ctl(connection(server, "nowhere"), {"doctor"}).err.find("Hint: -d, PGHOST"),
               std::string::npos);
 }
@@ -209,7 +210,7 @@ TEST(DoctorServer, AServerThatLosesWhatItCommittedIsAProblem)
     EXPECT_EQ(finding(report, "full_page_writes is off")["level"], "problem");
     const Json preload = finding(report, "not_preloaded");
     EXPECT_EQ(preload["level"], "problem") << report;
-    EXPECT_NE(preload["mend"].get<std::string>().find("shared_preload_libraries"),
+    EXPECT_NE(preload["remedy"].get<std::string>().find("shared_preload_libraries"),
               std::string::npos);
     EXPECT_EQ(finding(report, "outbox.bootstrap_servers is empty")["level"], "problem");
 }
@@ -234,10 +235,10 @@ TEST(DoctorServer, WhatHoldsRetentionBackIsNamedWithWhatToDo)
         finding(report, "truncation of events_3 is held back by a lock of process 77");
     EXPECT_EQ(lock["level"], "warning") << report;
     EXPECT_NE(lock["text"].get<std::string>().find("for 2 d"), std::string::npos) << lock;
-    EXPECT_NE(lock["mend"].get<std::string>().find("pg_stat_activity"), std::string::npos);
+    EXPECT_NE(lock["remedy"].get<std::string>().find("pg_stat_activity"), std::string::npos);
     const Json failed = finding(report, "truncation of events_4");
     EXPECT_EQ(failed["level"], "note");
-    EXPECT_EQ(failed["mend"].get<std::string>().rfind("outboxctl failed list", 0), 0U) << failed;
+    EXPECT_EQ(failed["remedy"].get<std::string>().rfind("outboxctl failed list", 0), 0U) << failed;
 }
 
 TEST_F(Doctor, ProcessedEventsHaveToBeRememberedAsLongAsEventsAreKept)
@@ -249,7 +250,7 @@ TEST_F(Doctor, ProcessedEventsHaveToBeRememberedAsLongAsEventsAreKept)
     Json report = doctor();
     const Json shorter = finding(report, "outbox.processed_retention is 6 d, outbox.retention 7 d");
     EXPECT_EQ(shorter["level"], "warning") << report;
-    EXPECT_NE(shorter["mend"].get<std::string>().find("outbox.processed_retention = '604800s'"),
+    EXPECT_NE(shorter["remedy"].get<std::string>().find("outbox.processed_retention = '604800s'"),
               std::string::npos)
         << shorter;
     set("retention", "0");

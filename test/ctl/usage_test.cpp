@@ -196,9 +196,9 @@ TEST_F(Rights, TheGrantsOfDoctorAreEnough)
     const Json findings = ctl({"doctor", "--role", role, "--json"}).json()["findings"];
     int granted = 0;
     for (const Json &finding : findings)
-        if (finding["area"] == "rights" && !finding["mend"].is_null())
+        if (finding["area"] == "rights" && !finding["remedy"].is_null())
         {
-            db_.exec(finding["mend"].get<std::string>());
+            db_.exec(finding["remedy"].get<std::string>());
             granted++;
         }
     EXPECT_EQ(granted, 5);

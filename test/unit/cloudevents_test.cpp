@@ -48,11 +48,11 @@ TEST(CloudEvents, ASourceIsAURIReference)
           "//[2001:db8::1]/x", "?q", "#f", "mailto:a@b.c", "a!$&'()*+,;=:@-._~"})
         EXPECT_TRUE(check_source(text).ok) << text;
     const std::pair<const char *, const char *> wrong[] = {
-        {"my shop", "has a character that a URI-reference does not take"},
-        {"/größe", "has a character that a URI-reference does not take"},
-        {"/a\"b", "has a character that a URI-reference does not take"},
-        {"/{database}", "has a character that a URI-reference does not take"},
-        {"/a\tb", "has a character that a URI-reference does not take"},
+        {"my shop", "has a character that a URI-reference does not allow"},
+        {"/größe", "has a character that a URI-reference does not allow"},
+        {"/a\"b", "has a character that a URI-reference does not allow"},
+        {"/{database}", "has a character that a URI-reference does not allow"},
+        {"/a\tb", "has a character that a URI-reference does not allow"},
         {"/%2", "has a \"%\" without two hexadecimal digits"},
         {"/%", "has a \"%\" without two hexadecimal digits"},
         {"/%zz", "has a \"%\" without two hexadecimal digits"},
