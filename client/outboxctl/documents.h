@@ -1,4 +1,4 @@
-// What is made from the command line's tree: --help, the man page, completions for shells.
+// What is made from the command line's tree: --help, the man page, the completion for bash.
 #pragma once
 
 #include "interface.h"
@@ -19,8 +19,8 @@ public:
 // outboxctl(1), in the macros of man(7).
 std::string man_page(const Interface &interface);
 
-// For bash, zsh or fish.
-std::string completion_script(const Interface &interface, const std::string &shell);
+// A script for bash that completes commands, options and their values.
+std::string bash_completion(const Interface &interface);
 
 // "-w, --watch" and what follows it, " SECONDS"
 std::string option_names(const CLI::Option *option);

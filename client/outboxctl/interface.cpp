@@ -252,16 +252,14 @@ add_contracts(Interface &interface, CLI::App *root)
 void
 add_documents(Interface &interface, CLI::App *root)
 {
-    CLI::App *completion =
-        command(interface, root, "completion",
-                "Print a script that completes commands and options in a shell.",
-                [&](const Context &context)
-                {
-                    context.output.line(completion_script(interface, interface.options.shell));
-                    return kOk;
-                });
-    choice(interface, completion, "SHELL", interface.options.shell, {"bash", "zsh", "fish"},
-           "bash, zsh or fish.", "SHELL")
+    CLI::App *completion = command(interface, root, "completion",
+                                   "Print a script that completes commands and options in bash.",
+                                   [&](const Context &context)
+                                   {
+                                       context.output.line(bash_completion(interface));
+                                       return kOk;
+                                   });
+    choice(interface, completion, "SHELL", interface.options.shell, {"bash"}, "bash.", "SHELL")
         ->required();
     command(interface, root, "man-page", "Print the man page.",
             [&](const Context &context)

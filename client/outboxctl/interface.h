@@ -1,4 +1,4 @@
-// The command line as a tree of CLI11, from which --help, the man page and the completions are
+// The command line as a tree of CLI11, from which --help, the man page and the completion are
 // made.
 #pragma once
 

@@ -1,4 +1,4 @@
-// The man page and the completions.
+// The man page and the completion.
 #include "ctl.h"
 #include "pty.h"
 
@@ -67,7 +67,7 @@ TEST(Completion, AnInteractiveBashCompletesCommandsOptionsAndValues)
     EXPECT_EQ(completed("outboxctl failed list --state dis\t", "discarded"), "discarded");
     EXPECT_EQ(completed("outboxctl status --color al\t", "always"), "always");
     EXPECT_EQ(completed("outboxctl emit --file /etc/passw\t", "/etc/passwd"), "/etc/passwd");
-    EXPECT_EQ(completed("outboxctl completion z\t", "zsh"), "zsh");
+    EXPECT_EQ(completed("outboxctl completion b\t", "bash"), "bash");
 }
 
 // All that bash offers at a place, one a line.
@@ -95,16 +95,13 @@ TEST(Completion, OffersWhatFitsThePlaceAndNothingElse)
     EXPECT_EQ(offered({"outboxctl", "pause", "--from"}), "\n");
 }
 
-TEST(Completion, EveryShellGetsAScriptThatNamesEveryCommand)
+TEST(Completion, TheScriptNamesEveryCommand)
 {
-    for (const char *shell : {"bash", "zsh", "fish"})
-    {
-        const Ran ran = ctl({}, {"completion", shell});
-        EXPECT_EQ(ran.status, 0);
-        for (const char *word : {"doctor", "failed", "retry", "kafka-config", "state"})
-            EXPECT_NE(ran.out.find(word), std::string::npos) << shell << " " << word;
-        EXPECT_EQ(ran.out, read_file(document(shell))) << "made by the build";
-    }
+    const Ran ran = ctl({}, {"completion", "bash"});
+    EXPECT_EQ(ran.status, 0);
+    for (const char *word : {"doctor", "failed", "retry", "kafka-config", "state"})
+        EXPECT_NE(ran.out.find(word), std::string::npos) << word;
+    EXPECT_EQ(ran.out, read_file(document("bash"))) << "made by the build";
     EXPECT_TRUE(run(Command({"bash", "-n", document("bash")})).ok());
 }
 
