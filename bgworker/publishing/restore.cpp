@@ -187,13 +187,40 @@ look_what_came(WhatCame *came)
 }
 
 // Not by SQL: the planner would rather read a whole table than its index, and this is asked often.
+// Returns false when a table is locked.
 bool
-look_for_restored_events()
+look_for_restored_events(bool *found)
 {
     EventTables tables;
-    const bool found = open_events(&tables) == OpenResult::opened && has_restored_events(&tables);
+    const OpenResult opened = open_events(&tables);
+    *found = opened == OpenResult::opened && has_restored_events(&tables);
     close_events(&tables);
-    return found;
+    return opened != OpenResult::locked;
+}
+
+bool
+lock_to_look()
+{
+    return lock_with_indexes("relay_position", AccessShareLock) &&
+           lock_with_indexes("restored_deliveries", AccessShareLock) &&
+           lock_with_indexes("dump_rows", AccessShareLock);
+}
+
+// All that a decision reads, or changes. Otherwise `result` says that it waits, and `problem` for
+// what.
+bool
+lock_to_decide(LOCKMODE mode, RestoreResult *result, char *problem, size_t problem_size)
+{
+    constexpr const char *kTables[] = {"relay_position", "deliveries", "restored_deliveries",
+                                       "dump_rows",      "ticks",      "ring"};
+    bool free = lock_events(mode) && lock_if_free("events_seq", mode);
+    for (const char *table : kTables)
+        free = free && lock_with_indexes(table, mode);
+    result->waiting = !free;
+    if (!free)
+        snprintf(problem, problem_size, "a restored dump waits for a lock on outbox.%s",
+                 table_in_the_way);
+    return free;
 }
 
 // Whether there are numbers that must not be believed: the sequence would follow them to its end.
@@ -282,40 +309,43 @@ settle_uncounted(const WhatCame &came)
     return came.events || followed;
 }
 
-RestoreResult
-decide(const WhatCame &came, char *problem, size_t problem_size)
+// Whether what is there can be settled, all of it or what has come so far.
+bool
+is_ready(const WhatCame &came, RestoreResult *result, char *problem, size_t problem_size)
 {
-    RestoreResult result = {};
-    result.waiting = is_impossible(came, problem, problem_size);
-    if (result.waiting)
-        return result;
-    if (came.positions > 1)
-    {
+    result->waiting = is_impossible(came, problem, problem_size);
+    if (result->waiting)
+        return false;
+    result->broken = came.positions > 1;
+    if (result->broken)
         snprintf(problem, problem_size,
                  "outbox.relay_position holds the rows of " INT64_FORMAT
                  " restored dumps; delete those that restored events do not belong to",
                  came.positions);
-        result.broken = true;
-    }
-    // Of a database whose relay never ran a dump has no position: nothing of it was published.
-    else if (came.positions == 0 ? came.counts : came.counted)
-    {
-        result.waiting = is_incomplete(came, problem, problem_size);
-        if (!result.waiting)
-            settle_counted(came);
-        result.settled = !result.waiting;
-    }
-    // A person has said that what is there is all of it.
-    else if (came.counts)
-    {
+    // Without a position, and if none is to come, nothing of the dump was published: its relay
+    // never ran. With a position that is not counted but counts, a person has said that what is
+    // there is all of it.
+    else if (came.positions == 0 || came.counted)
+        result->waiting = is_incomplete(came, problem, problem_size);
+    return !result->broken && !result->waiting;
+}
+
+RestoreResult
+decide(const WhatCame &came, char *problem, size_t problem_size)
+{
+    RestoreResult result = {};
+    const bool counted = came.counts || came.counted;
+    // A single position that is not counted stays, and tells nothing by itself.
+    const bool any = came.events || came.deliveries || counted || came.positions > 1;
+    if (!any || !lock_to_decide(AccessShareLock, &result, problem, problem_size))
+        return result;
+    result.counted = true;
+    if (!is_ready(came, &result, problem, problem_size) ||
+        !lock_to_decide(RowExclusiveLock, &result, problem, problem_size))
+        return result;
+    if (counted)
         settle_counted(came);
-        result.settled = true;
-    }
-    else if (came.positions == 1)
-        result.settled = settle_uncounted(came);
-    // Without a position it is not known what was published: the row may still be on its way.
-    else if (came.events || came.deliveries)
-        result.waiting = is_incomplete(came, problem, problem_size);
+    result.settled = counted || settle_uncounted(came);
     return result;
 }
 
@@ -325,10 +355,13 @@ RestoreResult
 settle_restored_events(char *problem, size_t problem_size)
 {
     WhatCame came = {};
-    came.events = look_for_restored_events();
+    RestoreResult result = {};
+    result.locked = !look_for_restored_events(&came.events) || !lock_to_look();
+    if (result.locked)
+        return result;
     spi_connect();
     look_what_came(&came);
-    const RestoreResult result = decide(came, problem, problem_size);
+    result = decide(came, problem, problem_size);
     SPI_finish();
     return result;
 }

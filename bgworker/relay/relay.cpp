@@ -286,7 +286,12 @@ void
 settle_restored()
 {
     char problem[256];
+    const std::int64_t began = steady_now();
     const RestoreResult result = settle_restored_events(problem, sizeof(problem));
+    if (result.locked)
+        return;
+    if (result.counted)
+        relay.counting_took = steady_now() - began;
     if (result.broken)
         stop_for_a_person(problem);
     if (result.waiting)
@@ -311,6 +316,15 @@ look_at_extension()
     end_transaction();
     // Starting again, the relay finds out what it can do here.
     relay.restart = relay.restart || installed == Installed::older || installed == Installed::newer;
+}
+
+// Counting the rows of a large dump takes a while, and publishing waits meanwhile: a tenth of the
+// time, unless somebody would wait for longer than some seconds for the end of his restore.
+std::int64_t
+pause_after_counting(std::int64_t took)
+{
+    constexpr std::int64_t kPatienceUs = 10 * 1000 * kMillisecond;
+    return Max(kMaintainMs * kMillisecond, Min(took * 10, Max(kPatienceUs, took * 2)));
 }
 
 void
@@ -339,10 +353,10 @@ maintain()
     }
     if (relay.maintain_at > now)
         return;
+    relay.counting_took = 0;
     (void) looking.run(look_at_extension);
     (void) expiring.run(remove_expired);
-    // Counting the rows of a large dump takes a while.
-    relay.maintain_at = steady_now() + Max(kMaintainMs * kMillisecond, (steady_now() - now) * 10);
+    relay.maintain_at = steady_now() + pause_after_counting(relay.counting_took);
 }
 
 void
@@ -430,12 +444,10 @@ begin_loading()
     for (;;)
     {
         begin_transaction();
-        // What is missing cannot be locked, which is found out later.
-        if (!OidIsValid(find_own_relation("relay_position")) ||
-            !OidIsValid(find_own_relation("deliveries")) ||
-            !OidIsValid(find_own_relation("ring")) ||
-            (lock_if_free("relay_position", RowExclusiveLock) &&
-             lock_if_free("deliveries", RowExclusiveLock) && lock_if_free("ring", AccessShareLock)))
+        // What is missing is found out later.
+        if (lock_with_indexes("relay_position", RowExclusiveLock) &&
+            lock_with_indexes("deliveries", RowExclusiveLock) &&
+            lock_with_indexes("ring", AccessShareLock) && lock_events(AccessShareLock))
             return;
         end_transaction();
         note_lock();

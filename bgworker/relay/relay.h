@@ -28,9 +28,10 @@ struct Relay
     char *applied_settings;  // the same, as the process took them in last
     bool look;               // something may have been committed
     bool restart;
-    StepResult step;          // how the last round ended
-    SaveResult saved;         // the position
-    std::int64_t maintain_at; // not before, by the steady clock
+    StepResult step;            // how the last round ended
+    SaveResult saved;           // the position
+    std::int64_t maintain_at;   // not before, by the steady clock
+    std::int64_t counting_took; // of the last look for restored events, in microseconds
     std::int64_t summarize_at;
     std::int64_t turn_ring_at;
 };

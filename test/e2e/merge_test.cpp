@@ -318,3 +318,33 @@ TEST(Merge, ImpossibleNumbersOfRestoredEventsAreRefusedByName)
                            }))
         << db.value("select last_error from outbox.relay_status");
 }
+
+// The relay looks again a second later, however long somebody had a table locked.
+TEST(Merge, ALockOnATableThatARestoreFillsIsOnlyWaitedFor)
+{
+    TestDatabase database(cluster());
+    kafka().create_topic(database.topic());
+    Db db = database.connect();
+    const std::string id = "00000000-0000-4000-a000-0000000000b2";
+    db.exec("insert into outbox.events (seq, xid, id, aggregate_type, aggregate_id, event_type) "
+            "values (3, 5, '" +
+            id + "', '" + database.type() + "', 'k', 'e')");
+    EXPECT_TRUE(wait_until(std::chrono::seconds(20),
+                           [&]
+                           {
+                               return db.value("select coalesce(last_error, '') "
+                                               "from outbox.relay_status")
+                                          .find("relay_position is not there") != std::string::npos;
+                           }));
+    Db locker = database.connect();
+    locker.exec("begin; lock table outbox.dump_rows in access exclusive mode");
+    // Longer than a lock_timeout, and than the first pauses after an error.
+    EXPECT_FALSE(wait_until(Milliseconds(2500), [&] { return status_of(db, id) == "PUBLISHED"; }));
+    locker.exec("commit");
+    db.exec("insert into outbox.relay_position (system_identifier, database_oid, timeline, "
+            "data_directory, written_by, from_snapshot, to_snapshot, last_seq, published_total, "
+            "updated_at) values (1, 1, 1, 1, '3', '3:3:', '3:3:', 0, 0, now())");
+    EXPECT_TRUE(
+        wait_until(std::chrono::seconds(6), [&] { return status_of(db, id) == "PUBLISHED"; }))
+        << db.value("select last_error from outbox.relay_status");
+}

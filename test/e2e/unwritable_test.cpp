@@ -134,6 +134,69 @@ TEST(Unwritable, ARelayThatStartsWhileItsPositionIsLockedWaits)
     EXPECT_EQ(scene.db->value("select outbox.drain('20 s')"), "t");
 }
 
+// A table that a starting relay needs, or that one of its statements names, locked by somebody.
+struct LockedStart
+{
+    LockedStart(OwnCluster &server, const std::string &table)
+        : database(server), db(database.connect()), locker(database.connect())
+    {
+        EXPECT_EQ(db.value("select outbox.drain('30 s')"), "t");
+        before = database.relay_pid();
+        locker.exec("begin; lock table outbox." + table + " in access exclusive mode");
+        EXPECT_EQ(kill(before, SIGTERM), 0);
+    }
+
+    // The view reads tables that may be locked.
+    std::string value(const std::string &column)
+    {
+        return db.value("select coalesce(" + column + "::text, '') from outbox.relay_state()");
+    }
+
+    TestDatabase database;
+    Db db;
+    Db locker;
+    pid_t before = 0;
+    std::string pid;
+};
+
+TEST(Unwritable, ARelayStartsOrWaitsWhicheverTableSomebodyHasLocked)
+{
+    OwnCluster server;
+    const std::vector<std::string> tables = {"events_3", "deliveries", "ring", "routes",
+                                             "dump_rows"};
+    std::vector<std::unique_ptr<LockedStart>> scenes;
+    for (const std::string &table : tables)
+        scenes.push_back(std::make_unique<LockedStart>(server, table));
+    for (size_t i = 0; i < tables.size(); ++i)
+    {
+        SCOPED_TRACE(tables[i]);
+        LockedStart &scene = *scenes[i];
+        EXPECT_TRUE(wait_until(std::chrono::seconds(30),
+                               [&]
+                               {
+                                   scene.pid = scene.value("pid");
+                                   return scene.pid != std::to_string(scene.before) &&
+                                          (scene.value("state") == "running" ||
+                                           scene.value("state") == "waiting_lock");
+                               }))
+            << scene.value("state");
+    }
+    // Longer than a lock_timeout.
+    EXPECT_FALSE(
+        wait_until(Milliseconds(2500), [&] { return server.log_contains("due to lock timeout"); }))
+        << server.log_text();
+    for (size_t i = 0; i < tables.size(); ++i)
+    {
+        SCOPED_TRACE(tables[i]);
+        LockedStart &scene = *scenes[i];
+        EXPECT_EQ(scene.value("pid"), scene.pid);
+        scene.locker.exec("commit");
+        scene.db.exec("select outbox.emit($1, 'k', 'e', '{}')", scene.database.type());
+        EXPECT_EQ(scene.db.value("select outbox.drain('30 s')"), "t");
+        EXPECT_EQ(scene.value("pid"), scene.pid);
+    }
+}
+
 // As with a full disk, on which a tick needs a new page and the position does not.
 TEST(Unwritable, ATickThatCannotBeWrittenKeepsNothingFromBeingPublished)
 {
