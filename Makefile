@@ -8,7 +8,7 @@
 #   make outboxctl      the command for operators; make install-outboxctl PREFIX=/usr/local
 #   make bench          figures beside their limits                   (COUNT=..., ROUNDS=...)
 #   make check-debezium the relay's records beside those of an unmodified Debezium
-#   make check-monitoring  Prometheus, the exporters, alert rules and dashboard (make monitoring-picture: draws it)
+#   make check-monitoring  Prometheus, the exporters, alert rules and dashboard
 #   make soak           random faults for as long as asked            (MINUTES=...)
 #   make client         the C++ client library, which needs no PGXS   (make install-client: PREFIX=, DESTDIR=)
 #   make lint format clean
@@ -63,7 +63,7 @@ ISOLATION_OPTS = --inputdir=test --outputdir=. --load-extension=outbox
 
 # Goals that scripts and other makefiles do; the scripts find or install PostgreSQL themselves, and PGXS has a
 # "check" of its own.
-SCRIPT_GOALS = demo check check-fast check-debian13 check-debezium check-monitoring monitoring-picture bench soak format lint client install-client outboxctl install-outboxctl
+SCRIPT_GOALS = demo check check-fast check-debian13 check-debezium check-monitoring bench soak format lint client install-client outboxctl install-outboxctl
 ifeq ($(filter-out $(SCRIPT_GOALS),$(or $(MAKECMDGOALS),all)),)
 
 demo:
@@ -77,9 +77,7 @@ check-debian13:
 check-debezium:
 	@scripts/prepare check debezium && scripts/check debezium
 check-monitoring:
-	@scripts/prepare monitoring && scripts/monitoring check
-monitoring-picture:
-	@scripts/prepare monitoring && scripts/monitoring picture
+	@scripts/prepare monitoring && scripts/monitoring
 bench:
 	@scripts/prepare bench && scripts/bench
 soak:

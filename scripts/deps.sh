@@ -19,7 +19,7 @@ check_packages=(libgtest-dev libgmock-dev nlohmann-json3-dev libvalijson-dev man
 bench_packages=(nlohmann-json3-dev maven default-jre-headless gnuplot-nox)
 lint_packages=(clang-format clang-tidy)
 service_packages=(prometheus prometheus-postgres-exporter prometheus-sql-exporter)
-monitoring_packages=("${service_packages[@]}" curl gnuplot-nox)
+monitoring_packages=("${service_packages[@]}" curl)
 
 say() { printf '%s\n' "$*"; }
 fail() {

@@ -26,10 +26,7 @@ dashboard_panels(const std::string &database, const std::string &rate_interval)
     const Json dashboard = Json::parse(shipped("dashboard.json"));
     for (const Json &json : dashboard.at("panels"))
     {
-        Panel panel{json.at("title"),
-                    json.at("type"),
-                    json.at("fieldConfig").at("defaults").at("unit"),
-                    {}};
+        Panel panel{json.at("title"), {}};
         for (const Json &target : json.at("targets"))
         {
             std::string expression = target.at("expr");

@@ -18,8 +18,6 @@ struct Target
 struct Panel
 {
     std::string title;
-    std::string kind; // stat, timeseries, state-timeline
-    std::string unit; // Grafana's name for it
     std::vector<Target> targets;
 };
 

@@ -84,15 +84,6 @@ Prometheus::query(const std::string &expression) const
     return to_series(get("/api/v1/query", {"query=" + expression}));
 }
 
-std::vector<Series>
-Prometheus::query_range(const std::string &expression, double from, double to,
-                        int step_seconds) const
-{
-    return to_series(get("/api/v1/query_range",
-                         {"query=" + expression, "start=" + std::to_string(from),
-                          "end=" + std::to_string(to), "step=" + std::to_string(step_seconds)}));
-}
-
 std::optional<double>
 Prometheus::value(const std::string &expression) const
 {

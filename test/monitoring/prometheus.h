@@ -39,10 +39,6 @@ public:
     // The series that an expression has now, one point each; throws when it is no expression.
     std::vector<Series> query(const std::string &expression) const;
 
-    // The same over a time, in seconds since 1970.
-    std::vector<Series> query_range(const std::string &expression, double from, double to,
-                                    int step_seconds) const;
-
     // The value of an expression that has one series; nothing when it has none or several.
     std::optional<double> value(const std::string &expression) const;
 

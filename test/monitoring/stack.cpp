@@ -84,8 +84,7 @@ shipped(const std::string &file)
     return read_file(in_source("monitoring/" + file));
 }
 
-MonitoringStack::MonitoringStack(const PgCluster &server, const std::string &database,
-                                 Exporters exporters)
+MonitoringStack::MonitoringStack(const PgCluster &server, const std::string &database)
     : prometheus_port_(free_port()), prometheus_(prometheus_port_)
 {
     create_role(server, database);
@@ -103,18 +102,13 @@ MonitoringStack::MonitoringStack(const PgCluster &server, const std::string &dat
     std::string config = replaced(shipped("prometheus.yml"), "localhost:9187", address(port));
     config = replaced(config, "localhost:9237", address(sql_port));
     config = replaced(config, "_interval: 15s", "_interval: 1s");
-    if (exporters == Exporters::kBoth)
-    {
-        std::string sql = replaced(shipped("sql_exporter.yml"), "interval: 15s", "interval: 1s");
-        sql = replaced(sql, "'postgres://[^']*'", "'" + url_of(server, database) + "'");
-        write_file(home / "sql_exporter.yml", sql);
-        sql_exporter_ = start(
-            "sql_exporter", {"prometheus-sql-exporter", "-web.listen-address=" + address(sql_port),
-                             "-config.file=" + (home / "sql_exporter.yml").string()});
-        wait_for_exporter(*sql_exporter_, "sql_exporter", sql_port);
-    }
-    else
-        config = replaced(config, "  - job_name: outbox-sql[^]*", "");
+    std::string sql = replaced(shipped("sql_exporter.yml"), "interval: 15s", "interval: 1s");
+    sql = replaced(sql, "'postgres://[^']*'", "'" + url_of(server, database) + "'");
+    write_file(home / "sql_exporter.yml", sql);
+    sql_exporter_ = start("sql_exporter",
+                          {"prometheus-sql-exporter", "-web.listen-address=" + address(sql_port),
+                           "-config.file=" + (home / "sql_exporter.yml").string()});
+    wait_for_exporter(*sql_exporter_, "sql_exporter", sql_port);
     wait_for_exporter(*postgres_exporter_, "postgres_exporter", port);
 
     write_file(home / "alerts.yml", replaced(shipped("alerts.yml"), "for: \\d+[mh]", "for: 1s"));
@@ -127,8 +121,7 @@ MonitoringStack::MonitoringStack(const PgCluster &server, const std::string &dat
     {
         if (!prometheus_process_->running())
             throw std::runtime_error("prometheus has ended, see its log");
-        return prometheus_.ready() && prometheus_.value("count(outbox_relay_in_state == 1)") ==
-                                          (exporters == Exporters::kBoth ? 2.0 : 1.0);
+        return prometheus_.ready() && prometheus_.value("count(outbox_relay_in_state == 1)") == 2.0;
     };
     if (!wait_until(kStartLimit, measured))
         throw std::runtime_error("prometheus gets nothing from the exporters, see its log");

@@ -22,14 +22,7 @@ class MonitoringStack
 public:
     static constexpr const char *kRole = "outbox_monitor";
 
-    enum class Exporters
-    {
-        kBoth,
-        kPostgresExporter
-    };
-
-    MonitoringStack(const PgCluster &server, const std::string &database,
-                    Exporters exporters = Exporters::kBoth);
+    MonitoringStack(const PgCluster &server, const std::string &database);
 
     const Prometheus &prometheus() const { return prometheus_; }
 
