@@ -34,6 +34,7 @@ Publisher::Publisher(std::size_t max_events, std::size_t max_bytes, Stats &stats
       stats_(stats), redelivery_(stats)
 {
     refused_tags_.reserve(max_events);
+    aside_.reserve(max_events);
 }
 
 void
@@ -131,7 +132,25 @@ Publisher::end()
 {
     close_events(&tables_);
     end_transaction();
+    for (const std::uint64_t tag : aside_)
+        (void) progress_.acknowledge(tag, false);
+    const bool wrote = redelivery_.committed() || routes_moved_ || !aside_.empty();
+    writes_ += wrote ? 1 : 0;
+    aside_.clear();
+    routes_moved_ = false;
     tell_removed();
+}
+
+void
+Publisher::rolled_back()
+{
+    tables_ = {}; // closed with the transaction
+    aside_.clear();
+    reload_routes_ = reload_routes_ || routes_moved_;
+    routes_moved_ = false;
+    sent_in_group_ = 0;
+    redelivery_.rolled_back();
+    halted_ = true;
 }
 
 // A window ends at its transaction's snapshot. The mark is read before that is taken: then every
@@ -159,6 +178,9 @@ Publisher::publish(bool look)
     }
     const bool more = redeliver(now);
     StepResult result = read ? read_stream(mark, look) : StepResult::full;
+    // They took the room of what may be in flight.
+    if (result == StepResult::full && !aside_.empty())
+        result = StepResult::busy;
     end();
     const bool turn_unused =
         stream_turn_ && redelivery_.in_flight() == 0 && progress_.in_flight() == 0;
@@ -309,7 +331,7 @@ Publisher::hand_over_some()
     }
     (void) MemoryContextSwitchTo(outer);
     // A group goes on when it is acknowledged; one of which all was set aside goes on by itself.
-    const bool group_sent = isolation_.active() && progress_.in_flight() > 0;
+    const bool group_sent = isolation_.active() && progress_.in_flight() > aside_.size();
     return result == HandOver::done && !(group_sent && keys_.next() != nullptr);
 }
 
@@ -332,8 +354,7 @@ Publisher::note_oldest_waiting()
 void
 Publisher::set_aside(const EventRow &event, const EventKey *key) noexcept
 {
-    const std::uint64_t tag = progress_.add(event.seq, 0, event.emitted_at, key->locator);
-    (void) progress_.acknowledge(tag, false);
+    aside_.push_back(progress_.add(event.seq, 0, event.emitted_at, key->locator)); // reserved
 }
 
 // Takes an event as acknowledged that was so before the last rewind, or that outbox.deliveries has

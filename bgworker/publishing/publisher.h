@@ -74,6 +74,13 @@ public:
     // call, in ms; -1: as you like.
     long recover(TimestampTz now);
 
+    // After an ERROR of publish() or recover() whose transaction is rolled back: nothing that it
+    // has set aside is set aside, and the events are read again. What Kafka has acknowledged stays
+    // known, so nothing is published again.
+    void rolled_back();
+    // How many transactions have set events aside, or noted what became of such.
+    std::uint64_t writes() const noexcept { return writes_; }
+
     // The table outbox.deliveries or outbox.pauses was changed by somebody.
     void reload_deliveries() noexcept { redelivery_.reload_soon(); }
     bool paused() const noexcept { return redelivery_.paused(); }
@@ -221,6 +228,11 @@ private:
     // Events behind the prefix at the last rewinds that need not be handed over again, and whether
     // they were published (or set aside). No more than the ring holds.
     std::unordered_map<std::int64_t, bool> done_;
+
+    // Events that the transaction under way has set aside: they count as done when it is committed.
+    std::vector<std::uint64_t> aside_;
+    bool routes_moved_ = false; // it has given events other topics
+    std::uint64_t writes_ = 0;
 
     // Events of the stream that Kafka refused and that are not yet set aside: each for itself, with
     // their topic; or some among those that were sent together.

@@ -57,7 +57,7 @@ Publisher::park_tag(std::uint64_t tag, const kafka::Failure &failure)
         const bool readable = read_line(event, &line, &unreadable);
         redelivery_.refuse(event, line, true, 0, readable ? failure : unreadable, policy_);
     }
-    (void) progress_.acknowledge(tag, false);
+    aside_.push_back(tag); // reserved
 }
 
 void

@@ -68,6 +68,7 @@ Publisher::follow_routes()
         return StepResult::full;
     if (moved_up_to_ == PG_INT64_MAX)
         return StepResult::idle;
+    routes_moved_ = true;
     moved_up_to_ = move_set_aside(&tables_, moved_up_to_);
     redelivery_.forget_in_flight(); // nothing is; the lines are read again
     return moved_up_to_ == PG_INT64_MAX ? StepResult::idle : StepResult::busy;

@@ -1,3 +1,5 @@
+#include <utility>
+
 #include "delivery_store.h"
 
 #include "bgworker/guard.h"
@@ -6,8 +8,26 @@
 namespace outbox
 {
 
+// An ERROR of what is between the two leaves it set.
+static bool writing = false;
+
+bool
+take_write_failure() noexcept
+{
+    return std::exchange(writing, false);
+}
+
 namespace
 {
+
+// A statement that changes the table.
+void
+write(const char *statement, int count, Oid *types, Datum *values, int expected)
+{
+    writing = true;
+    spi_execute(statement, count, types, values, expected);
+    writing = false;
+}
 
 constexpr const char *kParkWaiting =
     "insert into outbox.deliveries (seq, xid, slot, event_id, lane, topic, partition_key, state, "
@@ -156,7 +176,9 @@ park_waiting(const ParkedEvent &event)
     spi_connect();
     set_event(event, types, values);
     static SPIPlanPtr plan = nullptr;
+    writing = true;
     spi_execute_kept(&plan, kParkWaiting, kParkColumns, types, values, SPI_OK_INSERT);
+    writing = false;
     SPI_finish();
 }
 
@@ -197,7 +219,7 @@ park_refused(const ParkedEvent &event, const kafka::Failure &failure, bool block
     values[kParkColumns + 1] = TimestampTzGetDatum(next_attempt_at);
     values[kParkColumns + 2] = CStringGetTextDatum(error);
     values[kParkColumns + 3] = Int32GetDatum(max_attempts);
-    spi_execute(kParkRefused, kParkColumns + 4, types, values, SPI_OK_INSERT_RETURNING);
+    write(kParkRefused, kParkColumns + 4, types, values, SPI_OK_INSERT_RETURNING);
     const bool given_up =
         SPI_processed == 1 &&
         strcmp(SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1), "FAILED") == 0;
@@ -290,7 +312,7 @@ move_to_lane(int64 seq, Lane lane)
     Oid types[] = {INT8OID, INT8OID};
     Datum values[] = {Int64GetDatum(seq), Int64GetDatum(static_cast<int64>(lane))};
     spi_connect();
-    spi_execute(kMove, 2, types, values, SPI_OK_UPDATE);
+    write(kMove, 2, types, values, SPI_OK_UPDATE);
     SPI_finish();
     return true;
 }
@@ -306,7 +328,9 @@ move_to_topic(int64 seq, std::string_view topic, Lane lane)
         PointerGetDatum(cstring_to_text_with_len(topic.data(), static_cast<int>(topic.size())))};
     spi_connect();
     static SPIPlanPtr plan = nullptr;
+    writing = true;
     spi_execute_kept(&plan, kMoveTopic, 3, types, values, SPI_OK_UPDATE);
+    writing = false;
     SPI_finish();
 }
 
@@ -319,7 +343,7 @@ remove_delivered(std::vector<std::int64_t> &seqs)
         elements[i] = Int64GetDatum(seqs[i]);
     Oid types[] = {INT8ARRAYOID};
     Datum values[] = {PointerGetDatum(int8_array(elements, seqs.size()))};
-    spi_execute(kRemove, 1, types, values, SPI_OK_DELETE);
+    write(kRemove, 1, types, values, SPI_OK_DELETE);
     const bool all = SPI_processed == seqs.size();
     seqs.clear();
     if (!all)

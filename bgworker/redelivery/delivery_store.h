@@ -86,4 +86,7 @@ void waiting_lanes(std::vector<Lane> *lanes);
 // Whether an operator has paused the relay.
 bool is_paused();
 
+// Whether the last ERROR was one of writing the table, as with a full disk; asked once.
+bool take_write_failure() noexcept;
+
 } // namespace outbox

@@ -47,6 +47,7 @@ Redelivery::Redelivery(Stats &stats) : stats_(stats)
 {
     sent_.reserve(kMaxInFlight);
     delivered_.reserve(kMaxInFlight);
+    removing_.reserve(kMaxInFlight);
 }
 
 // A lane stays known until its line is empty; what changes here is whether something blocks it.
@@ -192,6 +193,28 @@ Redelivery::lose_in_flight(EventTables *tables, const FailurePolicy &policy)
 }
 
 bool
+Redelivery::committed() noexcept
+{
+    const bool any = noting_refusal_ || !removing_.empty();
+    removing_.clear();
+    noting_refusal_ = false;
+    return any;
+}
+
+void
+Redelivery::rolled_back()
+{
+    for (const std::int64_t seq : removing_)
+        if (!is_delivered(seq))
+            delivered_.push_back(seq); // never more than were in flight
+    refused_ = refused_ || noting_refusal_;
+    (void) committed();
+    sent_up_to_.clear();
+    reload_lines_ = true;
+    reload_ = true;
+}
+
+bool
 Redelivery::is_settled(std::int64_t seq) const
 {
     return seq <= settled_up_to_ && has_settled_row(seq);
@@ -255,6 +278,7 @@ Redelivery::note_results(EventTables *tables, const FailurePolicy &policy)
     if (!delivered_.empty())
     {
         const size_t before = delivered_.size();
+        removing_ = delivered_; // reserved
         remove_delivered(delivered_);
         reload_ = reload_ || delivered_.size() < before;
     }
@@ -268,6 +292,7 @@ Redelivery::note_results(EventTables *tables, const FailurePolicy &policy)
     if (refused_)
     {
         refused_ = false;
+        noting_refusal_ = true;
         note_refusal(refused_row_, tables, refusal_, policy);
     }
 }

@@ -67,6 +67,11 @@ public:
     }
     std::size_t in_flight() const noexcept { return sent_.size(); }
 
+    // What the transaction has written is there to stay; or it was rolled back, and is to be done
+    // again. Returns whether there was anything. No transaction.
+    bool committed() noexcept;
+    void rolled_back();
+
     // Sets a refused event aside. One that comes from the stream of new events joins the line when
     // its topic or key has one; others are the head of theirs.
     void refuse(const EventRow &event, const EventLine &line, bool from_stream, int attempts_before,
@@ -124,6 +129,8 @@ private:
     std::vector<Sent> sent_; // in flight; tags count from first_tag_
     std::uint64_t first_tag_ = kRedeliveryTag;
     std::vector<std::int64_t> delivered_;
+    std::vector<std::int64_t> removing_;                // of those, in the transaction under way
+    bool noting_refusal_ = false;                       // likewise
     std::unordered_map<Lane, std::int64_t> sent_up_to_; // of lanes that are being released
 
     std::vector<Lane> scratch_;

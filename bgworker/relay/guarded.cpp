@@ -11,7 +11,6 @@ namespace
 {
 
 constexpr int64 kFirstPauseMs = 1000;
-constexpr int64 kLongestPauseMs = 60 * 1000;
 
 } // namespace
 
@@ -55,7 +54,7 @@ Guarded::note_error()
     end_failed_transaction(what_, code != told_code_, text, sizeof(text));
     note_problem(text);
     told_code_ = code;
-    const int64 pause = Min(kFirstPauseMs << Min(failures_, 10), kLongestPauseMs);
+    const int64 pause = Min(kFirstPauseMs << Min(failures_, 10), longest_pause_ms_);
     failures_ = Min(failures_ + 1, 16);
     next_at_ = steady_now() + pause * 1000;
 }

@@ -13,7 +13,10 @@ namespace outbox
 class Guarded
 {
 public:
-    explicit Guarded(const char *what) : what_(what) {}
+    explicit Guarded(const char *what, int64 longest_pause_ms = 60 * 1000)
+        : what_(what), longest_pause_ms_(longest_pause_ms)
+    {
+    }
 
     // Calls f, unless the pause is not over. Returns whether it was called and came to its end. f
     // holds no object with a destructor on its frames.
@@ -37,17 +40,39 @@ public:
         return good;
     }
 
+    // The same for what is tried again as a part of something larger: calls f always, passes on an
+    // ERROR that is_own() does not take for this step's, and leaves it to the caller to say when
+    // the step is known to work again, by note_success().
+    template <typename F, typename IsOwn> bool watch(F f, IsOwn is_own)
+    {
+        volatile bool good = false;
+        PG_TRY();
+        {
+            f();
+            good = true;
+        }
+        PG_CATCH();
+        {
+            if (!is_own())
+                PG_RE_THROW();
+            note_error();
+        }
+        PG_END_TRY();
+        return good;
+    }
+
+    void note_success();
+    bool is_due() const;
     bool failing() const { return failures_ > 0; }
     // In ms; -1: it does not wait for anything.
     long due_within_ms() const;
     void retry_now() { next_at_ = 0; }
 
 private:
-    bool is_due() const;
     void note_error();
-    void note_success();
 
     const char *what_;
+    const int64 longest_pause_ms_;
     int failures_ = 0;
     int told_code_ = 0;
     int64 next_at_ = 0; // by the steady clock

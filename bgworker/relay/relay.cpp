@@ -223,6 +223,44 @@ stop_as_gone()
     exit_as(RelayExit::no_extension);
 }
 
+// What is to be set aside and cannot be, as with a full disk, holds up the stream, and nothing of
+// it goes out again. Other errors end the relay.
+StepResult
+publish_some(TimestampTz now, long *wait_ms)
+{
+    constexpr int64 kLongestPauseMs = 5000;
+    static Guarded setting_aside("writing outbox.deliveries", kLongestPauseMs);
+    static long recover_ms;
+    static StepResult step;
+    Publisher &publisher = *relay.publisher;
+    if (!setting_aside.is_due())
+    {
+        *wait_ms = setting_aside.due_within_ms();
+        return StepResult::full;
+    }
+    recover_ms = -1;
+    step = StepResult::full;
+    const std::uint64_t writes = publisher.writes();
+    const bool good = setting_aside.watch(
+        [now]
+        {
+            recover_ms = relay.publisher->recover(now);
+            if (!relay.publisher->has_producer() && relay.state == RelayState::running)
+                reconnect_kafka();
+            // What is published behind a position that somebody has locked would come again after
+            // a crash.
+            step = relay.saved == SaveResult::locked ? StepResult::locked
+                                                     : relay.publisher->publish(relay.look);
+        },
+        [] { return take_write_failure(); });
+    if (!good)
+        publisher.rolled_back();
+    else if (setting_aside.failing() && publisher.writes() > writes)
+        setting_aside.note_success();
+    *wait_ms = good ? recover_ms : setting_aside.due_within_ms();
+    return good ? step : StepResult::full;
+}
+
 // One round: hear Kafka, hand over, save. Returns how long to wait for the next one at most.
 long
 run_round()
@@ -235,13 +273,8 @@ run_round()
     }
     (void) publisher.serve();
     const TimestampTz now = GetCurrentTimestamp();
-    long wait_ms = publisher.recover(now);
-    if (!publisher.has_producer() && relay.state == RelayState::running)
-        reconnect_kafka();
-
-    // What is published behind a position that somebody has locked would come again after a crash.
-    const StepResult step =
-        relay.saved == SaveResult::locked ? StepResult::locked : publisher.publish(relay.look);
+    long wait_ms = -1;
+    const StepResult step = publish_some(now, &wait_ms);
     if (step == StepResult::locked && relay.saved != SaveResult::locked)
         note_lock();
     relay.step = step;

@@ -1,6 +1,11 @@
 // What keeps the relay from reading or writing its own tables: it waits, says for what, and repeats
 // nothing.
 #include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include <sys/mount.h>
 
 #include "faults.h"
 
@@ -162,8 +167,7 @@ struct LockedStart
 TEST(Unwritable, ARelayStartsOrWaitsWhicheverTableSomebodyHasLocked)
 {
     OwnCluster server;
-    const std::vector<std::string> tables = {"events_3", "deliveries", "ring", "routes",
-                                             "dump_rows"};
+    const std::vector<std::string> tables = {"events_3", "ring", "dump_rows"};
     std::vector<std::unique_ptr<LockedStart>> scenes;
     for (const std::string &table : tables)
         scenes.push_back(std::make_unique<LockedStart>(server, table));
@@ -230,6 +234,138 @@ TEST(Unwritable, APositionThatCannotBeWrittenRepeatsNothingAndIsWrittenWhenItCan
     scene.db->exec("alter table outbox.relay_position drop constraint full_disk");
     EXPECT_EQ(scene.db->value("select outbox.drain('60 s')"), "t");
     scene.expect_each_once();
+}
+
+namespace
+{
+
+// Good events, and one that the relay must set aside: its topic has no possible name, which the
+// session that emitted it did not know.
+struct Refusal
+{
+    explicit Refusal(Scene &all) : scene(all) {}
+
+    std::string emit_bad(const std::string &key)
+    {
+        Db db = scene.database.connect();
+        db.exec("set outbox.topic_template = 'anything'");
+        return db.value("select outbox.emit('no topic', $1, 'e', '{}')", key);
+    }
+
+    // Events go on being emitted meanwhile: none comes twice, and the relay stays the same.
+    void expect_wait()
+    {
+        scene.emit(20);
+        EXPECT_FALSE(wait_until(Milliseconds(4000),
+                                [&] { return scene.database.relay_pid() != scene.relay; }));
+        scene.emit(10);
+    }
+
+    void expect_end(const std::string &bad, const std::string &later)
+    {
+        Consumer consumer(kafka().bootstrap(), {scene.database.topic()});
+        EXPECT_TRUE(consumer.read_count(60, std::chrono::seconds(40))) << scene.last_error();
+        consumer.read_for(Milliseconds(500));
+        std::set<std::string> ids;
+        for (const Record &record : consumer.records())
+            EXPECT_TRUE(ids.insert(record.header("id").value_or("")).second) << "it came twice";
+        EXPECT_EQ(ids.size(), 60U);
+        for (const std::string &id : {bad, later})
+            EXPECT_EQ(
+                scene.db->value("select count(*) from outbox.deliveries where event_id = $1", id),
+                "1");
+        EXPECT_EQ(scene.database.relay_pid(), scene.relay);
+    }
+
+    Scene &scene;
+};
+
+} // namespace
+
+TEST(Unwritable, AnEventThatCannotBeSetAsideEndsNothingAndRepeatsNothing)
+{
+    Scene scene;
+    Refusal refusal(scene);
+    scene.db->exec("alter table outbox.deliveries add constraint full_disk check (false) "
+                   "not valid");
+    scene.emit(20);
+    const std::string bad = refusal.emit_bad("key");
+    const std::string later = refusal.emit_bad("key");
+    EXPECT_TRUE(scene.says("full_disk")) << scene.last_error();
+    refusal.expect_wait();
+    EXPECT_TRUE(scene.says("writing outbox.deliveries: ")) << scene.last_error();
+    scene.db->exec("alter table outbox.deliveries drop constraint full_disk");
+    refusal.expect_end(bad, later);
+}
+
+namespace
+{
+
+// A file system of 4 MB, which only root can mount.
+class SmallDisk
+{
+public:
+    SmallDisk() : directory_(run_dir() / unique_name("disk."))
+    {
+        std::filesystem::create_directory(directory_);
+        mounted_ = mount("tmpfs", directory_.c_str(), "tmpfs", 0, "size=4m") == 0;
+        if (mounted_)
+            give_to_server_user(directory_);
+    }
+
+    ~SmallDisk()
+    {
+        if (mounted_)
+            (void) umount2(directory_.c_str(), MNT_DETACH);
+    }
+
+    bool mounted() const { return mounted_; }
+    std::string path() const { return directory_.string(); }
+    void fill() const
+    {
+        std::ofstream file(directory_ / "fill");
+        const std::string block(65536, 'x');
+        while (file.write(block.data(), static_cast<std::streamsize>(block.size())).flush())
+        {
+        }
+    }
+    void make_room() const { std::filesystem::remove(directory_ / "fill"); }
+
+private:
+    std::filesystem::path directory_;
+    bool mounted_ = false;
+};
+
+} // namespace
+
+TEST(Unwritable, OnAFullDiskTheRelayWaitsRepeatsNothingAndContinuesWhenThereIsRoom)
+{
+    const SmallDisk disk;
+    if (!disk.mounted())
+        GTEST_SKIP() << "no file system can be mounted here: run it as root";
+    {
+        Scene scene;
+        Refusal refusal(scene);
+        scene.db->exec("create tablespace small_disk location '" + disk.path() + "'");
+        for (const char *table : {"deliveries", "ticks", "relay_position"})
+            scene.db->exec(std::string("alter table outbox.") + table +
+                           " set tablespace small_disk");
+        scene.db->exec("truncate outbox.ticks");
+        disk.fill();
+        scene.emit(20);
+        const std::string bad = refusal.emit_bad("key");
+        const std::string later = refusal.emit_bad("key");
+        EXPECT_TRUE(scene.says("writing outbox.deliveries: could not extend file"))
+            << scene.last_error();
+        EXPECT_TRUE(scene.says("SQLSTATE 53100")) << scene.last_error();
+        refusal.expect_wait();
+        disk.make_room();
+        refusal.expect_end(bad, later);
+        for (const char *table : {"deliveries", "ticks", "relay_position"})
+            scene.db->exec(std::string("alter table outbox.") + table +
+                           " set tablespace pg_default");
+    }
+    Db(cluster(), "postgres").exec("drop tablespace small_disk");
 }
 
 // A relay that an ERROR ends says which, also while the next one has not started, and the next one
