@@ -10,7 +10,6 @@
 
 #include <CLI/CLI.hpp>
 
-#include "document.h"
 #include "measure/monitoring_cost.h"
 #include "measure/retention_cost.h"
 #include "options.h"
@@ -63,9 +62,7 @@ add_options(CLI::App &app, Options &options, std::map<std::string, std::string> 
               "another setting of PostgreSQL or outbox, as name=value");
     add_pairs(app, "--debezium-set", debezium,
               "another property of Debezium's connector, as name=value");
-    app.add_option("--directory", options.directory, "where figures and plots go")
-        ->capture_default_str();
-    app.add_option("--page", options.page, "a Markdown page to write them to, too");
+    app.add_option("--directory", options.directory, "where figures go")->capture_default_str();
 }
 
 // What single parts do.
@@ -166,17 +163,6 @@ add_polling_relay(CLI::App &app, PollingOptions &options)
     return command;
 }
 
-// "bench document": the plots and the page of what was measured.
-CLI::App *
-add_document(CLI::App &app, Options &options)
-{
-    CLI::App *command =
-        app.add_subcommand("document", "draws and writes the newest figures of each part");
-    command->add_option("--directory", options.directory, "where they are")->capture_default_str();
-    command->add_option("--page", options.page, "the Markdown page to write");
-    return command;
-}
-
 // "bench retention": servers of its own, as it sets them otherwise.
 CLI::App *
 add_retention(CLI::App &app, RetentionOptions &options)
@@ -208,7 +194,6 @@ run(int argc, char **argv)
     add_part_options(app, options, peers);
     const CLI::App *bare_producer = add_bare_producer(app, bare);
     const CLI::App *polling_relay = add_polling_relay(app, polling);
-    const CLI::App *document = add_document(app, options);
     add_monitoring_cost(app);
     RetentionOptions retention_options;
     const CLI::App *retention = add_retention(app, retention_options);
@@ -223,9 +208,7 @@ run(int argc, char **argv)
     {
         options.drain.peers = options.latency.peers = peers;
         options.drain.debezium = options.latency.debezium = options.steady.debezium = debezium;
-        if (!document->parsed())
-            run_parts(options);
-        write_document(options.directory, options.page);
+        run_parts(options);
     }
     return 0;
 }

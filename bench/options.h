@@ -27,8 +27,7 @@ struct Options
     SteadyOptions steady;
     GrowthOptions growth;
     test::Settings settings;                         // PostgreSQL's
-    std::string directory = test::in_build("bench"); // of the figures and plots
-    std::string page;                                // a Markdown page to write, or none
+    std::string directory = test::in_build("bench"); // of the figures
 };
 
 } // namespace outbox::bench

@@ -6,22 +6,12 @@
 #include "bench/measure/profile.h"
 #include "bench/measure/tuning.h"
 #include "bench/measure/write_cost.h"
-#include "bench/show/show.h"
 
 namespace outbox::bench
 {
 
 namespace
 {
-
-using std::filesystem::path;
-
-template <class Result>
-Measured
-with_reaches(const Result &result)
-{
-    return {to_json(result), reaches(result)};
-}
 
 // Estimates, from runs on two cores.
 constexpr double kEmitsASecond = 60000; // into a backlog
@@ -68,7 +58,7 @@ growth_seconds(const Options &options)
     return seconds;
 }
 
-Measured
+Json
 latency_measured(Servers &servers, const Options &options)
 {
     const std::vector<LatencyResult> results =
@@ -76,18 +66,7 @@ latency_measured(Servers &servers, const Options &options)
     Json figures;
     for (const LatencyResult &result : results)
         figures["rates"].push_back(to_json(result));
-    return {figures, reaches(results)};
-}
-
-// Of all contenders whose figures there are.
-std::vector<Plot>
-steady_drawn(const Json &all, const path &directory)
-{
-    std::vector<Json> contenders;
-    for (const char *name : {"steady", "steady-polling", "steady-debezium"})
-        if (all.contains(name))
-            contenders.push_back(all.at(name));
-    return draw_steady(contenders, directory);
+    return figures;
 }
 
 } // namespace
@@ -98,76 +77,56 @@ parts()
     static const std::vector<Part> list = {
         {"drain", "Drain of a backlog", true, drain_seconds,
          [](Servers &servers, const Options &options)
-         { return with_reaches(measure_drain(servers, options.drain, options.rounds)); },
-         drain_text,
-         [](const Json &all, const path &to) { return draw_drain(all.at("drain"), to); }},
+         { return to_json(measure_drain(servers, options.drain, options.rounds)); }},
 
-        {"latency", "Latency from COMMIT to consumer", true, latency_seconds, latency_measured,
-         latency_text,
-         [](const Json &all, const path &to) { return draw_latency(all.at("latency"), to); }},
+        {"latency", "Latency from COMMIT to consumer", true, latency_seconds, latency_measured},
 
         {"write", "Cost of an event where it is written", true,
          [](const Options &options) { return per_round(options, options.write_events * 12e-5); },
-         [](Servers &servers, const Options &options) {
-             return with_reaches(measure_write_cost(servers, options.write_events, options.rounds));
-         },
-         write_text, nullptr},
+         [](Servers &servers, const Options &options)
+         { return to_json(measure_write_cost(servers, options.write_events, options.rounds)); }},
 
         {"application", "What the application pays", true,
          [](const Options &options)
          { return per_round(options, 5 * (options.application.seconds + 1) + 30); },
          [](Servers &servers, const Options &options) {
-             return with_reaches(
-                 measure_application_cost(servers, options.application, options.rounds));
-         },
-         application_text,
-         [](const Json &all, const path &to)
-         { return draw_application(all.at("application"), to); }},
+             return to_json(measure_application_cost(servers, options.application, options.rounds));
+         }},
 
         {"idempotency", "Cost of marking an event as processed", true,
          [](const Options &options) { return per_round(options, options.write_events * 12e-5); },
          [](Servers &servers, const Options &options) {
-             return with_reaches(
+             return to_json(
                  measure_idempotency_cost(servers, options.write_events, options.rounds));
-         },
-         idempotency_text, nullptr},
+         }},
 
         {"steady", "Steady state", true,
          [](const Options &options) { return options.steady.seconds + 5.0; },
          [](Servers &servers, const Options &options)
-         { return with_reaches(measure_steady(servers, options.steady)); },
-         steady_text, steady_drawn},
+         { return to_json(measure_steady(servers, options.steady)); }},
 
         {"steady-polling", "Steady state of the polling relay", true,
          [](const Options &options) { return options.steady.seconds + 5.0; },
          [](Servers &servers, const Options &options)
-         { return with_reaches(measure_steady_polling(servers, options.steady)); },
-         steady_text, nullptr},
+         { return to_json(measure_steady_polling(servers, options.steady)); }},
 
         {"steady-debezium", "Steady state of Debezium", true,
          [](const Options &options)
          { return options.steady.seconds + kDebeziumStart + 2 * kRestart; },
          [](Servers &servers, const Options &options)
-         { return with_reaches(measure_steady_debezium(servers, options.steady)); },
-         steady_text, nullptr},
+         { return to_json(measure_steady_debezium(servers, options.steady)); }},
 
         {"growth", "Growth: backlogs, clients, databases", true, growth_seconds,
          [](Servers &servers, const Options &options)
-         { return with_reaches(measure_growth(servers, options.growth, options.rounds)); },
-         growth_text,
-         [](const Json &all, const path &to) { return draw_growth(all.at("growth"), to); }},
+         { return to_json(measure_growth(servers, options.growth, options.rounds)); }},
 
         {"tuning", "Settings of the peers", false, [](const Options &) { return 360.0; },
-         [](Servers &servers, const Options &options) -> Measured {
-             return {to_json(measure_tuning(servers, options.drain.peers)), {}};
-         },
-         tuning_text, nullptr},
+         [](Servers &servers, const Options &options)
+         { return to_json(measure_tuning(servers, options.drain.peers)); }},
 
         {"profile", "Profile", false, [](const Options &) { return 40.0; },
-         [](Servers &servers, const Options &options) -> Measured {
-             return {to_json(measure_profile(servers, options.drain.events)), {}};
-         },
-         profile_text, nullptr},
+         [](Servers &servers, const Options &options)
+         { return to_json(measure_profile(servers, options.drain.events)); }},
     };
     return list;
 }

@@ -37,7 +37,7 @@ wanted_parts(const Options &options)
 }
 
 void
-tell_durations(const std::vector<Part> &wanted, const Options &options)
+print_durations(const std::vector<Part> &wanted, const Options &options)
 {
     constexpr double kMinute = 60;
     double sum = 0;
@@ -116,35 +116,11 @@ measure(Servers &servers, const Part &part, const Options &options, const Json &
         std::cerr << "The machine is busy with other things, or still with the part before: the "
                      "figures may be worse and vary.\n";
     const auto began = steady_clock::now();
-    const Measured measured = part.measure(servers, options);
+    const Json figures = part.measure(servers, options);
     result["seconds"] = std::chrono::duration<double>(steady_clock::now() - began).count();
     result["setup"] = setup;
-    result["reach"] = Json::array();
-    for (const Reach &reach : measured.reaches)
-        result["reach"].push_back({{"what", reach.what},
-                                   {"figure", reach.figure},
-                                   {reach.at_least ? "at_least" : "at_most", reach.limit},
-                                   {"met", reach.met()}});
-    result["figures"] = measured.figures;
+    result["figures"] = figures;
     return result;
-}
-
-void
-print(const Part &part, const Json &result)
-{
-    std::cout << fmt::format("\n{} ({:.0f} s, load before {:.2f})\n\n", part.about,
-                             result.at("seconds").get<double>(),
-                             result.at("load_before").get<double>())
-              << part.text(result.at("figures"));
-    for (const Json &reach : result.at("reach"))
-    {
-        const bool at_least = reach.contains("at_least");
-        std::cout << fmt::format(
-            "  {:<8}{:<70}{:>8.2f}  ({} {})\n", reach.at("met").get<bool>() ? "met" : "MISSED",
-            reach.at("what").get<std::string>(), reach.at("figure").get<double>(),
-            at_least ? ">=" : "<=", reach.at(at_least ? "at_least" : "at_most").get<double>());
-    }
-    std::cout << std::flush;
 }
 
 } // namespace
@@ -153,7 +129,7 @@ void
 run_parts(const Options &options)
 {
     const std::vector<Part> wanted = wanted_parts(options);
-    tell_durations(wanted, options);
+    print_durations(wanted, options);
     const std::filesystem::path directory = std::filesystem::absolute(options.directory);
     std::filesystem::create_directories(directory);
     std::cerr << "starting PostgreSQL and Kafka ...\n";
@@ -166,7 +142,6 @@ run_parts(const Options &options)
         const Json result = measure(servers, part, options, setup);
         const std::filesystem::path file = directory / (std::string(part.name) + ".json");
         test::write_file(file, result.dump(2) + "\n");
-        print(part, result);
         std::cout << "All figures of all rounds: " << file.string() << "\n";
     }
     servers.stop();

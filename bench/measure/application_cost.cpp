@@ -131,12 +131,6 @@ measure_wal(Servers &servers, int round, int events, std::vector<PublishedWal> &
 
 } // namespace
 
-double
-ApplicationResult::wal_part() const
-{
-    return spread_of(wal.at(2).bytes).median / spread_of(wal.at(1).bytes).median;
-}
-
 ApplicationResult
 measure_application_cost(Servers &servers, const ApplicationOptions &options, int rounds)
 {

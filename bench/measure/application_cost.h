@@ -52,9 +52,6 @@ struct ApplicationResult
     ApplicationOptions options;
     std::vector<WriteWay> ways;
     std::vector<PublishedWal> wal;
-
-    // Our relay's, as a part of the classic table's.
-    double wal_part() const;
 };
 
 ApplicationResult measure_application_cost(Servers &servers, const ApplicationOptions &options,

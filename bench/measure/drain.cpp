@@ -93,26 +93,6 @@ run_round(Servers &servers, int round, int64_t events, DrainResult &result)
 
 } // namespace
 
-Spread
-DrainResult::bare_rate() const
-{
-    return rate_of(bare);
-}
-
-Spread
-DrainResult::relay_rate() const
-{
-    return rate_of(relay);
-}
-
-const DrainPeer *
-DrainResult::peer(const std::string &name) const
-{
-    const auto found = std::find_if(peers.begin(), peers.end(),
-                                    [&](const DrainPeer &peer) { return peer.name == name; });
-    return found == peers.end() ? nullptr : &*found;
-}
-
 DrainResult
 measure_drain(Servers &servers, const DrainOptions &options, int rounds)
 {
@@ -129,9 +109,7 @@ measure_drain(Servers &servers, const DrainOptions &options, int rounds)
 nlohmann::ordered_json
 to_json(const DrainResult &result)
 {
-    nlohmann::ordered_json all = {{"bare", to_json(result.bare)},
-                                  {"relay", to_json(result.relay)},
-                                  {"ratio", result.ratio()}};
+    nlohmann::ordered_json all = {{"bare", to_json(result.bare)}, {"relay", to_json(result.relay)}};
     for (const DrainPeer &peer : result.peers)
         all["peers"][peer.name] = {
             {"title", peer.title}, {"settings", peer.settings}, {"runs", to_json(peer.runs)}};

@@ -8,7 +8,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "bench/support/samples.h"
 #include "bench/support/servers.h"
 #include "drain_watch.h"
 
@@ -29,13 +28,6 @@ struct DrainResult
     std::vector<DrainRun> bare;  // one entry for each round
     std::vector<DrainRun> relay; // the same
     std::vector<DrainPeer> peers;
-
-    Spread bare_rate() const;
-    Spread relay_rate() const;
-    double ratio() const { return relay_rate().median / bare_rate().median; }
-
-    // Null when it was not measured.
-    const DrainPeer *peer(const std::string &name) const;
 };
 
 struct DrainOptions

@@ -152,29 +152,6 @@ show_progress(const char *who, const DrainRun &run)
         run.other_cpu_seconds, run.complete ? "" : "  (time over)");
 }
 
-Spread
-rate_of(const std::vector<DrainRun> &runs)
-{
-    std::vector<double> rates;
-    rates.reserve(runs.size());
-    for (const DrainRun &run : runs)
-        rates.push_back(run.rate());
-    return spread_of(rates);
-}
-
-double
-cpu_per_million(const std::vector<DrainRun> &runs)
-{
-    double seconds = 0;
-    double events = 0;
-    for (const DrainRun &run : runs)
-    {
-        seconds += run.cpu_seconds;
-        events += static_cast<double>(run.events);
-    }
-    return seconds / events * 1e6;
-}
-
 nlohmann::ordered_json
 to_json(const DrainRun &run)
 {

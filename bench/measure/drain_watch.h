@@ -9,7 +9,6 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/support/process_usage.h"
-#include "bench/support/samples.h"
 #include "bench/support/servers.h"
 
 namespace outbox::bench
@@ -56,11 +55,6 @@ void check_records(Servers &servers, const std::string &topic);
 
 // On stderr.
 void show_progress(const char *who, const DrainRun &run);
-
-Spread rate_of(const std::vector<DrainRun> &runs);
-
-// Seconds of the contender's processor time for a million events, averaged over the rounds.
-double cpu_per_million(const std::vector<DrainRun> &runs);
 
 nlohmann::ordered_json to_json(const DrainRun &run);
 nlohmann::ordered_json to_json(const std::vector<DrainRun> &runs);

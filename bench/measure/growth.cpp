@@ -216,14 +216,6 @@ grow_databases(Servers &servers, int count, int64_t events, int rounds)
 
 } // namespace
 
-const BacklogGrowth *
-GrowthResult::backlog(int64_t events) const
-{
-    const auto found = std::find_if(backlogs.begin(), backlogs.end(),
-                                    [&](const BacklogGrowth &one) { return one.events == events; });
-    return found == backlogs.end() ? nullptr : &*found;
-}
-
 GrowthResult
 measure_growth(Servers &servers, const GrowthOptions &options, int rounds)
 {

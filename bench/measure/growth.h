@@ -55,9 +55,6 @@ struct GrowthResult
     std::vector<BacklogGrowth> backlogs;
     std::vector<ClientGrowth> clients;
     std::vector<DatabaseGrowth> databases;
-
-    // Null when it was not measured.
-    const BacklogGrowth *backlog(int64_t events) const;
 };
 
 GrowthResult measure_growth(Servers &servers, const GrowthOptions &options, int rounds);

@@ -122,50 +122,6 @@ show_progress(const IdempotencyCostResult &result)
 
 } // namespace
 
-const char *
-describe(Marker marker)
-{
-    switch (marker)
-    {
-    case Marker::kBare:
-        return "bare INSERT ... ON CONFLICT DO NOTHING";
-    case Marker::kMark:
-        return "outbox.mark_processed()";
-    case Marker::kCalls:
-        return "outbox.mark_processed(), waited for";
-    case Marker::kMany:
-        break;
-    }
-    return "outbox.mark_processed_many(), waited for";
-}
-
-Spread
-IdempotencyCostResult::spread(Marker marker, double WriteCost::*figure) const
-{
-    std::vector<double> values;
-    for (const WriteCost &cost : rounds.at(marker))
-        values.push_back(cost.*figure);
-    return spread_of(values);
-}
-
-Spread
-IdempotencyCostResult::microseconds(Marker marker) const
-{
-    return spread(marker, &WriteCost::microseconds);
-}
-
-double
-IdempotencyCostResult::times_bare() const
-{
-    return microseconds(Marker::kMark).median / microseconds(Marker::kBare).median;
-}
-
-double
-IdempotencyCostResult::many_part() const
-{
-    return microseconds(Marker::kMany).median / microseconds(Marker::kCalls).median;
-}
-
 IdempotencyCostResult
 measure_idempotency_cost(Servers &servers, int events, int rounds)
 {

@@ -26,18 +26,11 @@ enum class Marker
     kMany   // outbox.mark_processed_many(), waiting for the answer
 };
 constexpr Marker kMarkers[] = {Marker::kBare, Marker::kMark, Marker::kCalls, Marker::kMany};
-const char *describe(Marker marker);
 
 struct IdempotencyCostResult
 {
     int events = 0;
     std::map<Marker, std::vector<WriteCost>> rounds;
-
-    Spread spread(Marker marker, double WriteCost::*figure) const;
-    Spread microseconds(Marker marker) const;
-
-    double times_bare() const; // mark_processed()
-    double many_part() const;  // of the time that as many calls take
 };
 
 IdempotencyCostResult measure_idempotency_cost(Servers &servers, int events, int rounds);

@@ -133,20 +133,6 @@ Latencies::at(double fraction) const
     return spread_of(values);
 }
 
-double
-LatencyResult::times_floor() const
-{
-    return (relay.latencies.at(0.5).median - commit.at(0.5).median) / floor.at(0.5).median;
-}
-
-const LatencyPeer *
-LatencyResult::peer(const std::string &name) const
-{
-    const auto found = std::find_if(peers.begin(), peers.end(),
-                                    [&](const LatencyPeer &peer) { return peer.name == name; });
-    return found == peers.end() ? nullptr : &*found;
-}
-
 std::vector<LatencyResult>
 measure_latency(Servers &servers, const LatencyOptions &options, int rounds)
 {

@@ -60,12 +60,6 @@ struct LatencyResult
     Latencies commit; // a transaction with plain INSERTs: COMMIT until its answer
     Way relay;
     std::vector<LatencyPeer> peers;
-
-    // How many times the floor an event takes beyond one commit.
-    double times_floor() const;
-
-    // Null when it was not measured.
-    const LatencyPeer *peer(const std::string &name) const;
 };
 
 // One result for each rate.

@@ -137,7 +137,7 @@ measure_steady(Servers &servers, const SteadyOptions &options)
     database.start_relay();
     test::Db db = database.connect();
     wait_for_relay(db);
-    SteadyResult result = {options, {kRelayRun, "outbox relay", {}}};
+    SteadyResult result = {options, {"relay", "outbox relay", {}}};
     result.run.samples =
         watch(servers, database,
               {"outbox.events",

@@ -44,8 +44,6 @@ struct SteadyRun
     long most_dead_tuples() const;
 };
 
-constexpr const char *kRelayRun = "relay";
-
 struct SteadyResult
 {
     SteadyOptions options;

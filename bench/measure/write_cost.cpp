@@ -131,16 +131,6 @@ show_progress(const char *shape, const WriteCosts &costs)
     }
 }
 
-Spread
-spread_over(const std::vector<WriteCost> &rounds, double WriteCost::*figure)
-{
-    std::vector<double> values;
-    values.reserve(rounds.size());
-    for (const WriteCost &cost : rounds)
-        values.push_back(cost.*figure);
-    return spread_of(values);
-}
-
 nlohmann::ordered_json
 to_json(const WriteCosts &costs)
 {
@@ -154,30 +144,6 @@ to_json(const WriteCosts &costs)
 }
 
 } // namespace
-
-Spread
-WriteCosts::microseconds(Writer writer) const
-{
-    return spread_over(rounds.at(writer), &WriteCost::microseconds);
-}
-
-Spread
-WriteCosts::cpu_microseconds(Writer writer) const
-{
-    return spread_over(rounds.at(writer), &WriteCost::cpu_microseconds);
-}
-
-Spread
-WriteCosts::wal_bytes(Writer writer) const
-{
-    return spread_over(rounds.at(writer), &WriteCost::wal_bytes);
-}
-
-double
-WriteCosts::times_bare(Writer writer) const
-{
-    return microseconds(writer).median / microseconds(Writer::kBare).median;
-}
 
 const char *
 name_of(Writer writer)
@@ -194,23 +160,6 @@ name_of(Writer writer)
         break;
     }
     return "events";
-}
-
-const char *
-describe(Writer writer)
-{
-    switch (writer)
-    {
-    case Writer::kNothing:
-        return "(nothing written)";
-    case Writer::kBare:
-        return "bare INSERT of ready values";
-    case Writer::kEmit:
-        return "outbox.emit()";
-    case Writer::kEvents:
-        break;
-    }
-    return "INSERT INTO outbox.events";
 }
 
 WriteCostResult

@@ -24,19 +24,11 @@ enum class Writer
 };
 constexpr Writer kWriters[] = {Writer::kNothing, Writer::kBare, Writer::kEmit, Writer::kEvents};
 const char *name_of(Writer writer);
-const char *describe(Writer writer);
 
 // One entry for each round.
 struct WriteCosts
 {
     std::map<Writer, std::vector<WriteCost>> rounds;
-
-    Spread microseconds(Writer writer) const;
-    Spread cpu_microseconds(Writer writer) const;
-    Spread wal_bytes(Writer writer) const;
-
-    // How many times the bare INSERT's time the writer takes.
-    double times_bare(Writer writer) const;
 };
 
 struct WriteCostResult
