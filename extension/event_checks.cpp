@@ -147,6 +147,26 @@ check_headers(Jsonb *headers)
     }
 }
 
+// As the attribute of CloudEvents that the relay makes of it.
+void
+check_attribute(const char *what, const char *attribute, const text *value)
+{
+    const std::string_view raw = text_view(value);
+    const char *utf8 = pg_server_to_any(raw.data(), static_cast<int>(raw.size()), PG_UTF8);
+    const std::string_view attribute_text =
+        utf8 == raw.data() ? raw : std::string_view(utf8, strlen(utf8));
+    if (!is_attribute_text(attribute_text))
+        ereport(
+            ERROR,
+            (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+             errmsg("%s has a character that CloudEvents does not allow", what),
+             errdetail("It becomes the attribute %s, in which there may be no control character "
+                       "and none of the code points that are no characters.",
+                       attribute),
+             errhint("Leave the character out, or send other headers: see outbox.routes and "
+                     "outbox.headers_format.")));
+}
+
 void
 check_size(const SentSize &size)
 {
@@ -184,6 +204,12 @@ check_event(const EventInput &event)
     if (event.headers != nullptr)
         check_headers(event.headers);
     check_size(sent_size(event, format));
+    if (has_cloudevents(format))
+    {
+        check_attribute("aggregate_type", "ce_aggregatetype", event.aggregate_type);
+        check_attribute("aggregate_id", "ce_subject", event.aggregate_id);
+        check_attribute("event_type", "ce_type", event.event_type);
+    }
 }
 
 } // namespace outbox

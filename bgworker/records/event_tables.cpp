@@ -1,11 +1,14 @@
 #include "event_tables.h"
 
 #include "extension/event_layout.h"
+#include "extension/shared_state.h"
 
 extern "C"
 {
+#include "access/nbtree.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_index.h"
+#include "utils/fmgroids.h"
 }
 
 namespace outbox
@@ -97,27 +100,87 @@ open_index(EventTables::Slot *slot, int number)
     return OpenResult::opened;
 }
 
-// What each slot's table was when it was opened last.
+// What each slot's table was when it was opened last, and one of its rows; no other rewrite of the
+// table removes that.
 struct Seen
 {
     Oid file;
     bool had_rows;
+    bool knows_row;
+    int64 xid;
+    int64 seq;
 };
 Seen seen[kRingSlots];
 
-// Nobody but the relay empties partitions, and it knows what is published.
-void
-tell_truncation(Relation table, int number)
+// Of the first entries that the keys select, one whose row is visible.
+bool
+find_visible(const EventTables::Slot &slot, ScanKeyData *keys, int count, int64 *xid, int64 *seq)
 {
-    const Oid file = table->rd_rel->relfilenode;
-    const bool has_rows = RelationGetNumberOfBlocks(table) > 0;
-    const bool emptied = seen[number].had_rows && !has_rows && seen[number].file != file;
-    seen[number] = {file, has_rows};
-    if (emptied)
-        ereport(WARNING,
-                (errmsg("outbox.events_%d was truncated, and not by the relay", number),
-                 errdetail("Events in it that were not published are lost."),
-                 errhint("The relay empties partitions by itself, see outbox.retention.")));
+    // Those of what is not committed yet may be many.
+    constexpr int kMostEntries = 16;
+    IndexScanDesc scan = begin_index_scan(slot.table, slot.index, GetActiveSnapshot(), count);
+    scan->xs_want_itup = true;
+    index_rescan(scan, keys, count, nullptr, 0);
+    bool found = false;
+    for (int i = 0; i < kMostEntries && !found; i++)
+    {
+        if (index_getnext_tid(scan, ForwardScanDirection) == nullptr)
+            break;
+        bool is_null;
+        *xid = DatumGetInt64(index_getattr(scan->xs_itup, 1, scan->xs_itupdesc, &is_null));
+        *seq = DatumGetInt64(index_getattr(scan->xs_itup, 2, scan->xs_itupdesc, &is_null));
+        found = index_fetch_heap(scan, slot.row);
+    }
+    ExecClearTuple(slot.row);
+    index_endscan(scan);
+    return found;
+}
+
+bool
+has_row(const EventTables::Slot &slot, int64 xid, int64 seq)
+{
+    ScanKeyData keys[2];
+    ScanKeyInit(&keys[0], 1, BTEqualStrategyNumber, F_INT8EQ, Int64GetDatum(xid));
+    ScanKeyInit(&keys[1], 2, BTEqualStrategyNumber, F_INT8EQ, Int64GetDatum(seq));
+    int64 found_xid;
+    int64 found_seq;
+    return find_visible(slot, keys, 2, &found_xid, &found_seq);
+}
+
+// Not a restored one, whose numbers will change.
+bool
+find_any_row(const EventTables::Slot &slot, int64 *xid, int64 *seq)
+{
+    ScanKeyData key;
+    ScanKeyInit(&key, 1, BTGreaterStrategyNumber, F_INT8GT, Int64GetDatum(0));
+    return find_visible(slot, &key, 1, xid, seq);
+}
+
+// Nobody but the relay empties partitions, and it knows what is published. The index is open unless
+// the table has no rows.
+void
+tell_truncation(const EventTables::Slot &slot, int number)
+{
+    Seen &before = seen[number];
+    const Oid file = slot.table->rd_rel->relfilenode;
+    const bool has_rows = slot.index != nullptr;
+    const bool other_file = before.had_rows && before.file != file;
+    const bool emptied =
+        other_file && (!has_rows || (before.knows_row && !has_row(slot, before.xid, before.seq)));
+    before.knows_row = before.knows_row && has_rows && !emptied;
+    before.file = file;
+    before.had_rows = has_rows;
+    if (has_rows && !before.knows_row)
+        before.knows_row = find_any_row(slot, &before.xid, &before.seq);
+    if (!emptied)
+        return;
+    DatabaseSlot *database = find_slot(MyDatabaseId);
+    ereport(WARNING,
+            (errmsg("outbox.events_%d was truncated, and not by the relay", number),
+             errdetail("Events in it that were not published are lost: at most " INT64_FORMAT
+                       ", as many as waited in all partitions.",
+                       database != nullptr ? backlog_of(database) : 0),
+             errhint("The relay empties partitions by itself, see outbox.retention.")));
 }
 
 OpenResult
@@ -130,10 +193,11 @@ open_slot(EventTables *tables, Oid schema, int number)
     EventTables::Slot &slot = tables->slots[number];
     slot.table = table_open(table, NoLock);
     memcpy(slot.columns, event_layout(slot.table).place, sizeof(slot.columns));
-    tell_truncation(slot.table, number);
-    if (RelationGetNumberOfBlocks(slot.table) == 0)
-        return OpenResult::opened;
-    return open_index(&slot, number);
+    const OpenResult opened =
+        RelationGetNumberOfBlocks(slot.table) == 0 ? OpenResult::opened : open_index(&slot, number);
+    if (opened == OpenResult::opened)
+        tell_truncation(slot, number);
+    return opened;
 }
 
 } // namespace
@@ -159,7 +223,7 @@ open_events(EventTables *tables)
 void
 expect_truncation(int slot) noexcept
 {
-    seen[slot].had_rows = false;
+    seen[slot] = {};
 }
 
 void

@@ -33,6 +33,9 @@ constexpr const char *kParkWaiting =
     "insert into outbox.deliveries (seq, xid, slot, event_id, lane, topic, partition_key, state, "
     "blocking) values ($1, $2, $3, $4, $5, $6, $7, 'WAITING', false) on conflict do nothing";
 
+// A dump may bring any number.
+#define ONE_MORE_ATTEMPT "least(d.attempts, 2147483646) operator(pg_catalog.+) 1"
+
 constexpr const char *kParkRefused =
     "insert into outbox.deliveries as d (seq, xid, slot, event_id, lane, topic, partition_key, "
     "state, blocking, attempts, next_attempt_at, last_error, failed_at) "
@@ -41,12 +44,12 @@ constexpr const char *kParkRefused =
     "pg_catalog.clock_timestamp()) "
     "on conflict (seq) do update set lane = excluded.lane, topic = excluded.topic, blocking = "
     "excluded.blocking, "
-    "attempts = d.attempts operator(pg_catalog.+) 1, last_error = excluded.last_error, "
+    "attempts = " ONE_MORE_ATTEMPT ", last_error = excluded.last_error, "
     "failed_at = coalesce(d.failed_at, excluded.failed_at), "
-    "state = case when $11 operator(pg_catalog.>) 0 and d.attempts operator(pg_catalog.+) 1 "
+    "state = case when $11 operator(pg_catalog.>) 0 and " ONE_MORE_ATTEMPT " "
     "operator(pg_catalog.>=) $11 then 'FAILED' else 'RETRYING' end, "
-    "next_attempt_at = case when $11 operator(pg_catalog.>) 0 and d.attempts "
-    "operator(pg_catalog.+) 1 operator(pg_catalog.>=) $11 then null else $9 end "
+    "next_attempt_at = case when $11 operator(pg_catalog.>) 0 and " ONE_MORE_ATTEMPT " "
+    "operator(pg_catalog.>=) $11 then null else $9 end "
     "where d.state operator(pg_catalog.<>) 'DISCARDED' returning d.state";
 
 constexpr const char *kNextDue =

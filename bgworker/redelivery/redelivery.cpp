@@ -254,9 +254,9 @@ Redelivery::refuse(const EventRow &event, const EventLine &line, bool from_strea
         park_waiting(parked);
         return;
     }
-    const bool given_up =
-        park_refused(parked, failure, blocking, next_attempt_after(attempts_before + 1, policy),
-                     whole_topic ? 0 : policy.max_attempts);
+    const bool given_up = park_refused(parked, failure, blocking,
+                                       next_attempt_after(Min(attempts_before, 64) + 1, policy),
+                                       whole_topic ? 0 : policy.max_attempts);
     if (given_up)
         stats_.failed(counted_as);
     if (given_up || (whole_topic && attempts_before == 0))

@@ -131,9 +131,23 @@ TEST_F(RewrittenTables, WhatTruncateRemovesIsToldOnceAndTheRestFlows)
     };
     change_while_paused([&] { db.exec("truncate " + part); });
     EXPECT_TRUE(wait_until(std::chrono::seconds(10), [&] { return times_told() > 0; }));
+    // Rows that were rolled back may be among those that are counted.
+    EXPECT_TRUE(cluster().log_contains("were not published are lost: at most 4"));
     publish_one();
     EXPECT_EQ(db.value("select outbox.drain('20 s')"), "t");
     EXPECT_EQ(times_told(), 1);
+    // New events hide that it was empty.
+    db.exec("begin; select outbox.emit('" + database.type() + "', 'k', 'e', '{}'); truncate " +
+            part + "; select outbox.emit('" + database.type() + "', 'k', 'e', '{}'); commit");
+    EXPECT_TRUE(wait_until(std::chrono::seconds(10), [&] { return times_told() == 2; }));
+    publish_one();
+    // What other rewrites leave out is nothing that anybody had seen.
+    for (const char *rewrite : {"vacuum full ", "cluster "})
+        db.exec(rewrite + part +
+                (rewrite[0] == 'c' ? " using " + part.substr(7) + "_xid_seq" : ""));
+    publish_one();
+    EXPECT_EQ(db.value("select outbox.drain('20 s')"), "t");
+    EXPECT_EQ(times_told(), 2);
 }
 
 // Rows of rolled-back savepoints are none that were removed.

@@ -298,6 +298,27 @@ TEST(Unwritable, AnEventThatCannotBeSetAsideEndsNothingAndRepeatsNothing)
     refusal.expect_end(bad, later);
 }
 
+// As a dump may bring it.
+TEST(Unwritable, TheHighestNumberOfAttemptsIsCountedNoFurther)
+{
+    Scene scene;
+    Refusal refusal(scene);
+    const std::string bad = refusal.emit_bad("key");
+    const auto row = [&](const std::string &column)
+    {
+        return scene.db->value("select coalesce((select " + column +
+                               "::text from outbox.deliveries where event_id = '" + bad +
+                               "'), '')");
+    };
+    EXPECT_TRUE(wait_until(std::chrono::seconds(20), [&] { return row("state") == "RETRYING"; }));
+    scene.db->exec("begin; update outbox.deliveries set attempts = 2147483647, "
+                   "next_attempt_at = now(); select outbox.notify_relay(); commit");
+    EXPECT_TRUE(wait_until(std::chrono::seconds(20), [&] { return row("state") == "FAILED"; }))
+        << scene.last_error();
+    EXPECT_EQ(row("attempts"), "2147483647");
+    EXPECT_EQ(scene.database.relay_pid(), scene.relay);
+}
+
 namespace
 {
 

@@ -85,6 +85,21 @@ select pg_temp.try(format($$ insert into outbox.events (aggregate_type, aggregat
 from unnest(array['-infinity', '4713-01-01 00:00:00+00 BC', '0001-12-31 23:59:59.999999+00 BC', '0001-01-01 00:00:00+00', '9999-12-31 23:59:59.999999+00', '10000-01-01 00:00:00+00', '294276-12-31 23:59:59+00']) t;
 select pg_temp.try($$ select outbox.before_event_insert() $$);
 
+-- what CloudEvents allows in no attribute, where the event gets such headers
+begin;
+set local outbox.topic_template = 'fixed';
+set local outbox.headers_format = 'cloudevents';
+select f.field, encode(convert_to(c.c, 'UTF8'), 'hex'), pg_temp.try(format('select outbox.emit(%s, null)', (select string_agg(quote_literal(v || case when i = f.i then c.c else '' end), ', ' order by i)
+  from unnest(array['type', 'id', 'made']) with ordinality x (v, i))))
+from unnest(array['aggregate_type', 'aggregate_id', 'event_type']) with ordinality f (field, i), unnest(array[E'\x01', E'\n', E'\x7f', E'\u0085', E'\uffff', E'\U0001fffe']) c (c) order by f.i, c.c collate "C";
+select pg_temp.try($$ insert into outbox.events (aggregate_type, aggregate_id, event_type) values ('order', E'1\t', 'made') $$);
+set local outbox.headers_format = 'both';
+select pg_temp.try($$ select outbox.emit_bytes('order', E'1\r', 'made', '') $$);
+set local outbox.headers_format = 'debezium';
+select pg_temp.try($$ select outbox.emit('order', E'1\t', 'made', '{}') $$);
+select pg_temp.try($$ select outbox.emit('order', E'1\u00e4 \u3042 \U0001f600', 'made', '{}') $$);
+rollback;
+
 \pset format aligned
 \pset tuples_only off
 select aggregate_id, event_type, headers, length(payload::text) from outbox.events
