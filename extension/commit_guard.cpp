@@ -7,6 +7,11 @@
 
 #include "pg.h"
 
+extern "C"
+{
+#include "access/parallel.h"
+}
+
 namespace outbox
 {
 
@@ -26,11 +31,14 @@ check_refuse_commit(bool *value, void **, GucSource source)
     return false;
 }
 
-// Before anything of the commit has happened, so that an error rolls the transaction back.
+// Before anything of the commit has happened, so that an error rolls the transaction back. A
+// parallel worker takes over the leader's settings in a small transaction of its own, which it has
+// to commit.
 void
 refuse(XactEvent event, void *)
 {
-    if (!refuse_commit || (event != XACT_EVENT_PRE_COMMIT && event != XACT_EVENT_PRE_PREPARE))
+    if (!refuse_commit || IsParallelWorker() ||
+        (event != XACT_EVENT_PRE_COMMIT && event != XACT_EVENT_PRE_PREPARE))
         return;
     ereport(ERROR, (errcode(ERRCODE_INVALID_TRANSACTION_TERMINATION),
                     errmsg("this transaction cannot be %s here",
@@ -49,8 +57,10 @@ define_commit_guard()
     DefineCustomBoolVariable(
         "outbox.refuse_commit", "Makes the current transaction fail when it is committed.",
         "Set by the C++ client, with SET LOCAL, while a handler has the connection.",
-        &refuse_commit, false, PGC_USERSET, GUC_NOT_IN_SAMPLE | GUC_DISALLOW_IN_FILE,
-        check_refuse_commit, nullptr, nullptr);
+        &refuse_commit, false, PGC_USERSET,
+        // A handler that resets its settings does not mean this one, and no session can keep it.
+        GUC_NO_RESET_ALL | GUC_NOT_IN_SAMPLE | GUC_DISALLOW_IN_FILE, check_refuse_commit, nullptr,
+        nullptr);
     RegisterXactCallback(refuse, nullptr);
 }
 
