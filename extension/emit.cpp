@@ -183,13 +183,15 @@ has_numbers(const NewRow &row, int64 *xid, int64 *seq)
     return !no_xid && !no_seq;
 }
 
+// Below 0 until the relay has settled it; one that was settled in the dumped database comes as if
+// the first transaction had written it.
 HeapTuple
 mark_restored(const NewRow &row, int64 xid)
 {
-    if (xid <= 0)
+    if (xid < 0)
         return row.tuple;
     Changes changes = {};
-    changes.set(row, kXid, Int64GetDatum(-xid));
+    changes.set(row, kXid, Int64GetDatum(-Max(xid, 1)));
     return changed(row, changes);
 }
 

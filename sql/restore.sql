@@ -44,7 +44,7 @@ select pg_catalog.pg_extension_config_dump('outbox.dump_rows', $filter$
     union all select 'events_6', pg_catalog.count(*) from outbox.events_6
     union all select 'events_7', pg_catalog.count(*) from outbox.events_7
     union all select 'deliveries', pg_catalog.count(*) from outbox.deliveries
-    union all select 'relay_position', pg_catalog.count(*) from outbox.relay_position
+    union all select 'relay_position', pg_catalog.count(*) from outbox.relay_position p where p.rows_counted is distinct from false
     ) c cross join pg_catalog.generate_series(0, 39) b (bit)
     where (c.n operator(pg_catalog.>>) b.bit) operator(pg_catalog.&) 1 operator(pg_catalog.=) 1)
 $filter$);

@@ -23,10 +23,17 @@ namespace
 //   upgraded  ours, from before pg_upgrade, which keeps transaction ids and changes the identifier
 //   copied    from the database that this one was made from as a template
 //   restored  from a dump
-// Two clusters can use the same transaction ids, so a foreign identifier beside restored events is
-// taken for a dump.
+// Young clusters use the same transaction ids, and by chance a dump's row is where its relay put
+// it. So a row whose dump is settled is known by that, and a foreign identifier beside restored
+// events, or beside the counts of a dump, is taken for a dump.
+#define CAME_WITH_DUMP                                                                             \
+    "(exists (select from outbox.events e where e.xid operator(pg_catalog.<) 0) or "               \
+    "exists (select from outbox.dump_rows d where d.table_name operator(pg_catalog.=) 'dump' "     \
+    " group by d.bit having pg_catalog.count(*) operator(pg_catalog.>) 1))"
+
 constexpr const char *kSelect =
     "select case "
+    " when not p.rows_counted then 'restored' "
     " when p.system_identifier operator(pg_catalog.=) outbox.system_identifier() then case "
     "  when p.xmin operator(pg_catalog.<>) p.written_by::xid then "
     "   case when p.database_oid operator(pg_catalog.=) $1 then 'edited' else 'restored' end "
@@ -36,8 +43,7 @@ constexpr const char *kSelect =
     "  when p.timeline operator(pg_catalog.=) outbox.timeline() then 'moved' "
     "  else 'promoted' end "
     " when p.xmin operator(pg_catalog.<>) p.written_by::xid "
-    "  or exists (select from outbox.events e where e.xid operator(pg_catalog.<) 0) then "
-    "'restored' "
+    "  or " CAME_WITH_DUMP " then 'restored' "
     " else 'upgraded' end, "
     "p.from_snapshot::text, p.to_snapshot::text, p.last_seq, p.published_total "
     "from outbox.relay_position p";
@@ -55,7 +61,8 @@ constexpr const char *kInsert =
 constexpr const char *kTakeOver =
     "update outbox.relay_position p set (system_identifier, database_oid, timeline, "
     "data_directory, written_by) = (select " PLACE ", pg_catalog.pg_current_xact_id()) "
-    "where p.xmin operator(pg_catalog.=) p.written_by::xid";
+    "where p.xmin operator(pg_catalog.=) p.written_by::xid "
+    "and p.rows_counted is distinct from false";
 
 constexpr const char *kUpdate =
     "update outbox.relay_position p set written_by = pg_catalog.pg_current_xact_id(), "
@@ -63,7 +70,8 @@ constexpr const char *kUpdate =
     "published_total = $5, updated_at = pg_catalog.clock_timestamp(), rows_counted = true "
     "where p.system_identifier operator(pg_catalog.=) outbox.system_identifier() "
     "and p.database_oid operator(pg_catalog.=) $1 "
-    "and p.xmin operator(pg_catalog.=) p.written_by::xid";
+    "and p.xmin operator(pg_catalog.=) p.written_by::xid "
+    "and p.rows_counted is distinct from false";
 
 constexpr const char *kInsertTick = "insert into outbox.ticks (next_xid, snapshot, published_at) "
                                     "values ($1, $2::pg_snapshot, pg_catalog.clock_timestamp())";
