@@ -183,6 +183,7 @@ private:
     void rewind();
     void note_failure(const kafka::Failure &failure) noexcept;
     void note_success() noexcept;
+    long pause_left(TimestampTz now) const noexcept;
     long watch_attempts(TimestampTz now);
     void tell_log();
 

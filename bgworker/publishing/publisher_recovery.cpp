@@ -188,20 +188,28 @@ Publisher::rewind()
     halted_ = false;
 }
 
+// In ms. A clock that is set back puts off nothing.
+long
+Publisher::pause_left(TimestampTz now) const noexcept
+{
+    const long left = TimestampDifferenceMilliseconds(now, next_attempt_at_);
+    return left > policy_.backoff_max_ms ? 0 : left;
+}
+
 // While something is in flight, librdkafka tries at intervals like ours, tells only of the first
 // failure, and a delivery ends the trouble. With nothing in flight Kafka is asked.
 long
 Publisher::watch_attempts(TimestampTz now)
 {
     constexpr int kAskMs = 100;
-    if (next_attempt_at_ <= now)
+    if (pause_left(now) == 0)
     {
         if (outstanding() == 0 && producer_ && producer_->reachable(kAskMs))
             note_success();
         else
             note_failure(last_failure_);
     }
-    return backing_off() ? Max(10L, TimestampDifferenceMilliseconds(now, next_attempt_at_)) : -1;
+    return backing_off() ? Max(10L, pause_left(now)) : -1;
 }
 
 long
@@ -214,7 +222,7 @@ Publisher::recover(TimestampTz now)
     if (outstanding() > 0 &&
         !(dead_ && TimestampDifferenceExceeds(dead_since_, now, kLastReportsMs)))
         return 1000; // its reports wake us
-    const long left = TimestampDifferenceMilliseconds(now, next_attempt_at_);
+    const long left = pause_left(now);
     if (backing_off() && left > 0)
         return left;
     constexpr long kLockedMs = 100;

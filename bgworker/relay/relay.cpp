@@ -14,6 +14,7 @@
 
 #include "bgworker/guard.h"
 #include "bgworker/maintenance/expiry.h"
+#include "bgworker/maintenance/late_attempts.h"
 #include "bgworker/maintenance/maintenance.h"
 #include "bgworker/maintenance/ring.h"
 #include "bgworker/publishing/restore.h"
@@ -44,6 +45,7 @@ constexpr long kStandbyMs = 2;
 constexpr int kDrainMs = 500;
 constexpr int kReplayCloseMs = 300;
 constexpr int kMaintainMs = 1000;
+constexpr int kLateMs = 10 * 1000;
 constexpr std::int64_t kMillisecond = 1000; // of the steady clock
 constexpr int kKeptHeap = 32 * 1024 * 1024;
 constexpr int kMoreSummariesMs = 100; // each takes a twentieth of that
@@ -383,6 +385,17 @@ maintain()
         pause_ms = kMaintainMs;
         (void) turning.run([] { pause_ms = turn_ring(relay.slot, GetCurrentTimestamp()); });
         relay.turn_ring_at = now + pause_ms * kMillisecond;
+    }
+    if (relay.look_late_at <= now)
+    {
+        static Guarded hurrying("looking for attempts that are late");
+        (void) hurrying.run(
+            []
+            {
+                if (make_late_attempts_due())
+                    relay.publisher->reload_deliveries();
+            });
+        relay.look_late_at = now + kLateMs * kMillisecond;
     }
     if (relay.maintain_at > now)
         return;

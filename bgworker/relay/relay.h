@@ -34,6 +34,7 @@ struct Relay
     std::int64_t counting_took; // of the last look for restored events, in microseconds
     std::int64_t summarize_at;
     std::int64_t turn_ring_at;
+    std::int64_t look_late_at;
 };
 
 extern Relay relay;

@@ -48,7 +48,9 @@ Wait waits[static_cast<int>(Awaited::restore) + 1];
 void
 show_if_newer(RelayReport *report, const char *problem, TimestampTz at)
 {
-    if (at == 0 || at < report->last_error_at)
+    // What is of later than now, was before the clock was set back.
+    const bool is_late = report->last_error_at > GetCurrentTimestamp();
+    if (at == 0 || (at < report->last_error_at && !is_late))
         return;
     report->last_error_at = at;
     strlcpy(report->last_error, problem, sizeof(report->last_error));

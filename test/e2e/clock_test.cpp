@@ -48,3 +48,21 @@ TEST(Clock, TimesInTheFutureCountAsNow)
     EXPECT_TRUE(comes_true(db, "select not exists (select from outbox.idempotency_keys)"));
     EXPECT_EQ(db.value("select state from outbox.relay_status"), "running");
 }
+
+// As after a clock that was an hour ahead is right again: its topic has no possible name, which the
+// session did not know.
+TEST(Clock, AnAttemptThatIsLaterThanAnyPauseIsMadeNow)
+{
+    OwnCluster server(Settings{{"outbox.backoff_max", "1s"}, {"outbox.max_attempts", "1000"}});
+    TestDatabase database(server);
+    Db db = database.connect();
+    db.exec("set outbox.topic_template = 'anything'");
+    db.exec("select outbox.emit('no topic', 'k', 'e', '{}')");
+    ASSERT_TRUE(comes_true(db, "select exists (select from outbox.deliveries where attempts > 1)"));
+    db.exec("begin");
+    db.exec(
+        "update outbox.deliveries set attempts = 1, next_attempt_at = now() + interval '1 hour'");
+    db.exec("select outbox.notify_relay()");
+    db.exec("commit");
+    EXPECT_TRUE(comes_true(db, "select exists (select from outbox.deliveries where attempts > 2)"));
+}
