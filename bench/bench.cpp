@@ -106,7 +106,7 @@ add_part_options(CLI::App &app, Options &options, std::vector<std::string> &peer
         ->check(CLI::IsMember({"none", "polling", "debezium"}))
         ->capture_default_str();
     app.add_option("--peer-seconds", options.drain.peer_seconds,
-                   "how long a peer may drain, before it is told by what it has done")
+                   "how long a peer may drain before it is measured by what it has done")
         ->check(CLI::Range(1, 3600))
         ->capture_default_str();
     app.add_option("--polling-batch", options.drain.polling_batches,

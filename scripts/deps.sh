@@ -46,7 +46,7 @@ distribution_version() {
 }
 
 # Debian's server package makes and starts a cluster for the machine when it is first installed. That is not
-# what somebody asks for who builds an extension, so it is told not to by a file of ours in the directory that
+# what is wanted to build an extension, so a file of ours prevents it, in the directory that
 # Debian has for such settings, for as long as the installation takes. Settings that exist are not touched.
 without_machine_cluster() {
     local dir=/etc/postgresql-common/createcluster.d

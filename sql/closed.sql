@@ -46,7 +46,7 @@ begin
 end
 $$;
 
--- A column of a table's row type, in a table of somebody's, would be in the way of every later change. These types never
+-- A column of a table's row type, in a user's table, would block every later change. These types never
 -- have default privileges, only PUBLIC can use them. Dumps take no rights of theirs, and pg_dump warns of each one that has
 -- initial rights: so they have none, and a right that PUBLIC has is taken away whenever it was granted.
 do $$

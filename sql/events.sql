@@ -94,7 +94,7 @@ $$;
 create trigger "~before_insert" before insert on outbox.events
   for each row execute function outbox.before_event_insert();
 
--- Also in sessions with session_replication_role = replica: an event that nobody stamps is never published.
+-- Also in sessions with session_replication_role = replica: an event that is not stamped is never published.
 do $$
 begin
   for n in 0..7 loop

@@ -1,6 +1,6 @@
 -- What the relay removes when it has expired.
 
--- Not part of a dump: a restored database counts anew.
+-- Not part of a dump: a restored database counts from 0.
 create table outbox.expiry (
   table_name text collate "C" not null,
   removed_total bigint not null default 0,

@@ -1,7 +1,7 @@
 
 -- Roles get what they need by explicit grants. Upgrades run this file too: "or replace" everywhere.
 
--- The groups of rights, disjoint but for the schema and outbox.version().
+-- The groups of rights, disjoint except for the schema and outbox.version().
 create or replace function outbox.rights_of(kind text)
 returns setof text
 language sql immutable parallel safe
@@ -60,7 +60,7 @@ $$;
 comment on function outbox.rights_of(text) is
   'What outbox.grant_emitter(), grant_consumer(), grant_operator() and grant_monitor() grant.';
 
--- With the caller's rights: whoever may not grant, grants nothing.
+-- With the caller's rights: a role that may not grant grants nothing.
 create or replace function outbox.change_rights(kind text, role regrole, grants boolean)
 returns void
 language plpgsql volatile parallel unsafe

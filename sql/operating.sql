@@ -1,5 +1,5 @@
--- What operators call as the owner. The library first makes sure that nobody else's code runs with the owner's rights
--- (extension/as_owner.cpp), and then calls the function of the same name with _as_owner behind, which nobody is granted.
+-- What operators call as the owner. The library first makes sure that no other code runs with the owner's rights
+-- (extension/as_owner.cpp), and then calls the function of the same name with the suffix _as_owner, which no role is granted.
 -- Upgrades run this file too: "or replace" everywhere.
 
 create or replace function outbox.retry_as_owner(event_id uuid)
@@ -214,7 +214,7 @@ begin
       raise exception using errcode = 'configuration_limit_exceeded', message = '16 replays wait or run already',
         hint = 'Wait for one to end, or cancel one with outbox.cancel_replay(); see outbox.replays.';
     end if;
-    -- Whoever reads outbox.events keeps the relay from emptying a partition up to the end of the transaction,
+    -- A transaction that reads outbox.events keeps the relay from emptying a partition up to the end of the transaction,
     -- and from then on the rows made here do.
     with chosen as (
       select o.seq, o.xid, o.slot, row_number() over (order by o.seq, o.xid) - 1 as n

@@ -1,4 +1,4 @@
--- What keeps the rows of a restored dump apart until the relay has looked at them, and tells it when they are all there.
+-- What keeps the rows of a restored dump apart until the relay has looked at them, and shows it when they are all there.
 
 -- Restored rows of outbox.deliveries: their numbers may be those of events of this database.
 create table outbox.restored_deliveries (like outbox.deliveries including comments);
@@ -50,9 +50,9 @@ select pg_catalog.pg_extension_config_dump('outbox.dump_rows', $filter$
 $filter$);
 
 -- pg_dump --disable-triggers switches all triggers of a table off while it fills it, and all on afterwards, but not
--- as they were. Rows that nobody stamps would never be published. Everybody who alters any table passes here: of somebody
--- else's nothing is looked at but the catalogues, and who may not even read those is let pass. Of outbox's own the altered
--- one and its partitions are put right, as far as they are the caller's to alter.
+-- as they were. Rows that are not stamped would never be published. Every ALTER TABLE of the database passes here: of a table
+-- that is not outbox's only the catalogues are read, and a role that may not even read those is let pass. Of outbox's own,
+-- the altered table and its partitions are put right, as far as they are the caller's to alter.
 create function outbox.keep_triggers()
 returns event_trigger
 language plpgsql volatile parallel unsafe

@@ -28,7 +28,7 @@ create trigger before_change before insert or update or delete on outbox.routes
   for each row execute function outbox.on_route_change();
 create trigger after_change after insert or update or truncate on outbox.routes
   for each statement execute function outbox.on_route_change();
--- Also in sessions with session_replication_role = replica: nobody would hear of the change.
+-- Also in sessions with session_replication_role = replica: no session would notice the change.
 alter table outbox.routes enable always trigger before_change;
 alter table outbox.routes enable always trigger after_change;
 

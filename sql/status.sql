@@ -41,7 +41,7 @@ from outbox.relay_state() r;
 comment on view outbox.relay_status is
   'One row: what this database''s relay is doing, how far it is behind and what went wrong last.';
 
--- A barrier: who may read it must not reach other events' payloads by a condition of his that is looked at first.
+-- A barrier: a condition of the reader's must not be evaluated first and see other events' payloads.
 create view outbox.dead_letters with (security_barrier) as
 select
   d.event_id, e.aggregate_type, e.aggregate_id, e.event_type, d.topic, d.partition_key, d.attempts, d.last_error,

@@ -61,14 +61,14 @@ drain_relay(Servers &servers, Database &database, int64_t events,
                                               kDrainSeconds),
                                   database.topic());
 
-    const bool told =
+    const bool reported =
         test::wait_until(std::chrono::seconds(10),
                          [&] {
                              return db.value("select published_total from outbox.relay_status") ==
                                     std::to_string(events);
                          });
-    if (!told)
-        throw std::runtime_error("the relay does not tell of all that it published");
+    if (!reported)
+        throw std::runtime_error("the relay does not report all that it published");
     check_count(servers, database.topic(), events);
     return run;
 }

@@ -33,21 +33,21 @@ struct DrainResult
 struct DrainOptions
 {
     int64_t events = 1000000;
-    double peer_seconds = 120;        // after which a peer is told by what it has done
+    double peer_seconds = 120;        // after which a peer is measured by what it has done
     std::vector<std::string> peers;   // "polling", "debezium"
     std::vector<int> polling_batches; // rows of a transaction; empty: the best, see there
     std::map<std::string, std::string> debezium; // properties other than its own
 };
 
-// The word "go" is the reload that tells the relay of Kafka, or the start of the bare producer's
-// process: what either needs to get going counts. The end is told by the broker.
+// The word "go" is the reload that gives the relay its brokers, or the start of the bare producer's
+// process: what either needs to get going counts. The broker shows the end.
 DrainResult measure_drain(Servers &servers, const DrainOptions &options, int rounds);
 
 // Commits a backlog to outbox.events.
 void fill_events(const Database &database, int64_t events);
 
 // The relay's way through the backlog of so many events that its database has.
-// `at_work` is told of its process when its first record is in Kafka.
+// `at_work` gets its process when its first record is in Kafka.
 DrainRun drain_relay(Servers &servers, Database &database, int64_t events,
                      const std::function<void(pid_t)> &at_work = {});
 

@@ -7,7 +7,7 @@
 namespace outbox::bench
 {
 
-// Each peer's rounds follow each other. A peer that does not get done in time is told by what it
+// Each peer's rounds follow each other. A peer that does not finish in time is measured by what it
 // has done until then.
 std::vector<DrainPeer> measure_drain_peers(Servers &servers, const DrainOptions &options,
                                            int rounds);

@@ -83,7 +83,7 @@ watch_drain(Servers &servers, const std::string &topic, int64_t events, const Co
     contender.go();
 
     pid_t pid = 0;
-    bool told = false;
+    bool reported = false;
     while (run.events < events && run.complete)
     {
         std::this_thread::sleep_for(kLook);
@@ -92,10 +92,10 @@ watch_drain(Servers &servers, const std::string &topic, int64_t events, const Co
         if (run.first_seconds == 0 && run.events > 0)
             run.first_seconds = run.seconds;
         pid = pid == 0 ? contender.find() : pid;
-        if (contender.at_work && !told && pid != 0 && run.events > 0)
+        if (contender.at_work && !reported && pid != 0 && run.events > 0)
         {
             contender.at_work(pid);
-            told = true;
+            reported = true;
         }
         run.memory.raise_to(memory_use(pid));
         run.complete = run.events >= events || run.seconds <= limit_seconds;

@@ -33,7 +33,7 @@ struct Contender
     std::function<void()> go;
     std::function<pid_t()> find;             // its process, or 0 as long as there is none
     double cpu_seconds_before = 0;           // of a process that was there before the word "go"
-    std::function<void(pid_t)> at_work = {}; // told of it when its first record is in Kafka
+    std::function<void(pid_t)> at_work = {}; // gets it when its first record is in Kafka
 };
 
 // Says go() and looks at the topic until so many events more are there, or the time is over.

@@ -135,7 +135,7 @@ sum_over(const std::vector<pid_t> &pids, const Figure &figure)
     return sum;
 }
 
-// All relays at once; "go" is the reload that tells them of Kafka.
+// All relays at once; "go" is the reload that gives them their brokers.
 DrainRun
 drain_databases(Servers &servers, Databases &databases, int64_t events)
 {

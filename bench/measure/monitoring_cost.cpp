@@ -189,7 +189,8 @@ measure_monitoring_cost(const MonitoringOptions &options)
     db.exec(fmt::format("create role {} login", kRole));
     db.exec(fmt::format("select outbox.grant_monitor('{}')", kRole));
 
-    std::cerr << fmt::format("committing {} events that nobody takes ...\n", options.events);
+    std::cerr << fmt::format("committing {} events while Kafka is unreachable ...\n",
+                             options.events);
     fill(server, options.events);
     wait_until_behind(db, options.events);
     std::cout << fmt::format("A backlog of {} events.\n", options.events);

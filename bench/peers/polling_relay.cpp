@@ -273,7 +273,8 @@ run_polling_relay(const PollingOptions &options)
         }
         catch (const std::exception &error)
         {
-            // The others would go on without it, and the figures be those of fewer workers.
+            // The others would continue without it, and the figures would be those of fewer
+            // workers.
             std::cerr << error.what() << std::endl;
             std::_Exit(1);
         }

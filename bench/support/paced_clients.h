@@ -11,7 +11,7 @@ using Action = std::function<void(int number)>;
 
 // Runs `clients` threads, each with the action that `make_action` (called in the thread) has for
 // it, until `count` actions are done. Their times are spread at random around an even pace, so that
-// they beat with no timer of the servers. A client that falls behind goes on at once. Throws what
+// they beat with no timer of the servers. A client that falls behind continues at once. Throws what
 // an action threw.
 void run_paced(int clients, int rate, int count, const std::function<Action(int)> &make_action);
 

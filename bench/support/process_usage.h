@@ -18,7 +18,7 @@ struct MemoryUse
     void raise_to(const MemoryUse &sample);
 };
 
-// All zero when the process is not there (any more).
+// All zero when the process is not there.
 MemoryUse memory_use(pid_t pid);
 
 // Processor time of all its threads so far, in seconds; in steps of a clock tick (10 ms).

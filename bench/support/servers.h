@@ -56,10 +56,10 @@ public:
     const std::string &type() const { return name_; }
     const std::string &topic() const { return topic_.name(); }
 
-    // Tells the relay of Kafka, which makes it start anew and begin.
+    // Gives the relay its brokers, which makes it start.
     void start_relay();
 
-    // The same but for the server's reload, which may be one for several databases.
+    // The same without the server's reload, which may be one for several databases.
     void name_kafka();
 
 private:

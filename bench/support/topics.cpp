@@ -63,7 +63,7 @@ TopicWatch::look(int64_t &records, std::string &problem)
     const Partitions ends(
         rd_kafka_topic_partition_list_new(kPartitions * static_cast<int>(topics_.size())),
         &rd_kafka_topic_partition_list_destroy);
-    // Asked for the offset "at time" RD_KAFKA_OFFSET_END, the broker tells the end.
+    // Asked for the offset "at time" RD_KAFKA_OFFSET_END, the broker returns the end.
     for (const std::string &topic : topics_)
         for (int partition = 0; partition < kPartitions; partition++)
             rd_kafka_topic_partition_list_add(ends.get(), topic.c_str(), partition)->offset =

@@ -1,4 +1,4 @@
-// Kafka topics as the broker sees them, whoever fills them.
+// Kafka topics as the broker sees them, no matter who fills them.
 #pragma once
 
 #include <cstdint>

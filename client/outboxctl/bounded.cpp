@@ -59,7 +59,7 @@ run_child(const std::function<std::string()> &work, unsigned seconds, int output
     {
         ::_exit(kOutOfMemory);
     }
-    catch (...) // the parent tells that it failed
+    catch (...) // the parent reports that it failed
     {
         ::_exit(1);
     }

@@ -18,7 +18,7 @@ namespace
 
 constexpr unsigned kSecondsForOne = 3;
 
-// What the process that checks a contract tells of it.
+// What the process that checks a contract reports.
 std::string
 checked_as_json(const std::string &text)
 {

@@ -1,4 +1,4 @@
-// Validation is valijson's. It tells failures of a schema's form by exceptions only when told to.
+// Validation is valijson's. It reports failures of a schema's form by exceptions only on request.
 #define VALIJSON_USE_EXCEPTIONS 1
 
 #include "contract_schema.h"

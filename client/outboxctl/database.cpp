@@ -192,7 +192,7 @@ Database::connect()
             connection_error(),
             "-d, PGHOST, PGPORT, PGUSER and PGDATABASE say where to connect, as for "
             "psql; PGPASSWORD or ~/.pgpass has the password.");
-    // Notices are for programs that are told what to do with them.
+    // Notices are for programs that handle them.
     PQsetNoticeProcessor(
         connection_.get(), [](void *, const char *) {}, nullptr);
     start_session();

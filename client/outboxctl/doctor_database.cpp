@@ -50,7 +50,7 @@ examine_library(Database &database, const std::string &installed, Findings &find
             fmt::format("outboxctl is version {}, the extension {}", kVersion, installed));
 }
 
-// Known before there is an extension that could tell; only some roles may see the setting.
+// Known before there is an extension that could say so; only some roles may see the setting.
 void
 examine_preload(Database &database, Findings &findings)
 {
@@ -219,7 +219,7 @@ examine_server(Database &database, Findings &findings)
             "this is a standby: nothing is emitted or published here until it is promoted");
     const bool extension = examine_extension(database, findings);
     if (!extension)
-        examine_preload(database, findings); // otherwise the relay's state tells
+        examine_preload(database, findings); // otherwise the relay's state shows it
     return extension;
 }
 

@@ -21,7 +21,7 @@ namespace
 // The largest that outbox.max_event_size can be.
 constexpr std::size_t kMaxPayload = std::size_t{256} * 1024 * 1024;
 
-// A wait that nobody needs any more ends in the server after this long at most.
+// A wait that is no longer needed ends in the server after this long at most.
 constexpr double kWaitSlice = 1;
 
 std::string

@@ -57,7 +57,7 @@ public:
     Interrupted() : std::runtime_error("interrupted") {}
 };
 
-// Nobody reads our output any more. what() is what has happened for good, empty when nothing has.
+// The reader of our output is gone. what() is what has happened for good, empty when nothing has.
 class OutputGone : public std::runtime_error
 {
 public:

@@ -123,7 +123,7 @@ retry_many(const Context &context, const FailedOptions &options)
                             std::to_string(std::min(kBatch, count - done))});
         const long long settled = batch.number(0, "count").value_or(0);
         if (settled == 0)
-            break; // somebody else was quicker
+            break; // another session was quicker
         done += settled;
         note_effect(counted(done, "event") + " tried again.");
         show_progress(done, count);

@@ -73,7 +73,7 @@ Interrupts::Interrupts(Output output)
     watched_output = output == Output::kWatched ? STDOUT_FILENO : -1;
 }
 
-// A signal that came and was not taken acts now: whoever pressed Ctrl-C twice meant it.
+// A signal that came and was not taken acts now: a Ctrl-C pressed twice is meant.
 Interrupts::~Interrupts()
 {
     (void) close(signal_fd);

@@ -1,5 +1,5 @@
-// Signals as something that is waited for together with sockets, so that whoever waits ends in good
-// order.
+// Signals as something that is waited for together with sockets, so that a waiting command ends in
+// good order.
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,7 @@ public:
     enum class Output
     {
         kIgnored,
-        kWatched, // wait_for() throws OutputGone when nobody reads our output any more
+        kWatched, // wait_for() throws OutputGone when the reader of our output is gone
     };
 
     explicit Interrupts(Output output = Output::kIgnored);

@@ -54,7 +54,7 @@ public:
         }
     }
 
-    // As PostgreSQL wrote it. Strings are told from the rest, and nothing is converted.
+    // As PostgreSQL wrote it. Strings are distinguished from the rest, and nothing is converted.
     void document(std::string_view json)
     {
         for (std::size_t i = 0; i < json.size();)

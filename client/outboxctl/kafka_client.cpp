@@ -181,7 +181,7 @@ void
 KafkaClient::note_error(rd_kafka_t * /*client*/, int error, const char *reason, void *self)
 {
     auto &client = *static_cast<KafkaClient *>(self);
-    // The first trouble tells most; that all brokers are down is what it leads to.
+    // The first trouble says most; that all brokers are down is what it leads to.
     if (error == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN)
         client.all_down_ = true;
     else if (client.trouble_.empty())

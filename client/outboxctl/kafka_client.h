@@ -57,14 +57,14 @@ public:
     KafkaClient &operator=(const KafkaClient &) = delete;
 
     // Asks for the brokers and all topics. Nothing when there is no answer in time, or when
-    // librdkafka has tried all brokers in vain; last_trouble() may tell why.
+    // librdkafka has tried all brokers in vain; last_trouble() may say why.
     std::optional<ClusterView> look(Milliseconds limit);
 
     // Why the brokers cannot be reached, as far as librdkafka said; empty when it did not.
     const std::string &last_trouble();
     void forget_trouble() { trouble_.clear(); }
 
-    // Begins to read a topic's partitions, up to `partitions` of them; those read already go on.
+    // Begins to read a topic's partitions, up to `partitions` of them; those read already continue.
     // From the beginning, or behind what is there now. False when Kafka does not answer in time.
     bool follow(const TopicView &topic, bool from_beginning, Milliseconds limit);
 

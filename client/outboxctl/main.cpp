@@ -122,7 +122,7 @@ run(Interface &interface)
 int
 run_and_report(int argc, char **argv)
 {
-    // Known before the rest is understood, so that wrong usage is told as JSON too.
+    // Known before the rest is understood, so that wrong usage is reported as JSON too.
     const bool json = std::find(argv, argv + argc, std::string("--json")) != argv + argc;
     const bool has_output = prepare_standard_files();
     try

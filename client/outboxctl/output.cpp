@@ -71,7 +71,7 @@ void
 Output::remark(const std::string &text)
 {
     flush_output(); // in order where both go to one terminal
-    // There is no other place to tell of a failure.
+    // There is no other place to report a failure.
     (void) std::fprintf(stderr, "outboxctl: %s\n", text.c_str());
 }
 

@@ -111,7 +111,7 @@ flush_output()
 {
     if (failed || buffer.empty())
         return;
-    // An interrupt loses what is left: whoever ended us does not wait for it.
+    // An interrupt loses what is left: the sender of the signal does not wait for it.
     const std::string text = std::move(buffer);
     buffer.clear();
     write_all(text);
@@ -126,7 +126,7 @@ flush_output_if_possible() noexcept
     }
     catch (const std::exception &)
     {
-        failed = true; // told or ended already
+        failed = true; // reported or ended already
     }
 }
 

@@ -21,10 +21,10 @@ bool output_is_gone();
 void write_output(std::string_view text);
 void flush_output();
 
-// For ends that are told already: what is left is written if it can be.
+// For ends that are reported already: what is left is written if it can be.
 void flush_output_if_possible() noexcept;
 
-// What has happened for good, as a sentence; it is told when its result cannot be printed.
+// What has happened for good, as a sentence; it is reported when its result cannot be printed.
 void note_effect(const std::string &effect);
 
 } // namespace outbox::ctl

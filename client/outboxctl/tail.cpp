@@ -145,8 +145,8 @@ private:
         if (!view)
         {
             const std::string &why = client_.last_trouble();
-            tell(fmt::format("Kafka at {} cannot be reached, trying again{}", printable(bootstrap_),
-                             why.empty() ? "" : ": " + printable(why)));
+            report(fmt::format("Kafka at {} cannot be reached, trying again{}",
+                               printable(bootstrap_), why.empty() ? "" : ": " + printable(why)));
             client_.forget_trouble();
             return;
         }
@@ -175,11 +175,11 @@ private:
         for (const std::string &name : following_)
             names += (names.empty() ? "" : ", ") + printable(name);
         if (!names.empty())
-            tell(fmt::format("following {} at {}", names, printable(bootstrap_)));
+            report(fmt::format("following {} at {}", names, printable(bootstrap_)));
         else
-            tell(fmt::format("waiting for a topic {} at {}",
-                             printable(pattern_ ? pattern_->shown() : *wanted_.begin()),
-                             printable(bootstrap_)));
+            report(fmt::format("waiting for a topic {} at {}",
+                               printable(pattern_ ? pattern_->shown() : *wanted_.begin()),
+                               printable(bootstrap_)));
     }
 
     void read()
@@ -190,7 +190,7 @@ private:
                     i == 0 ? kRead : Milliseconds(0),
                     [&](const KafkaRecord &record) { show(record); },
                     [&](const std::string &topic, const std::string &error)
-                    { tell(printable((topic.empty() ? "Kafka" : topic) + ": " + error)); }))
+                    { report(printable((topic.empty() ? "Kafka" : topic) + ": " + error)); }))
                 break;
         flush_output();
     }
@@ -204,8 +204,8 @@ private:
         shown_++;
     }
 
-    // Each only when it is another than before: trouble that lasts is told once.
-    void tell(const std::string &text)
+    // Each only when it is another than before: trouble that lasts is reported once.
+    void report(const std::string &text)
     {
         if (text != told_)
             Output::remark(text);

@@ -163,7 +163,7 @@ FullScreen::~FullScreen()
     }
     catch (const std::exception &)
     {
-        // The terminal is gone, and whatever ends us is told.
+        // The terminal is gone, and what ends us is reported.
     }
 }
 

@@ -1,4 +1,4 @@
-// What a terminal is asked for and told.
+// What is read from and written to a terminal.
 #pragma once
 
 #include <string>

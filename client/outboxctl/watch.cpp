@@ -82,14 +82,14 @@ private:
                 database_.reconnect();
             show(look_at_relay(database_));
             if (lost_)
-                tell("connected again");
+                report("connected again");
             lost_ = false;
         }
         catch (const ConnectionError &error)
         {
             lost_ = true;
             rate_.forget();
-            tell(std::string("no connection, trying again: ") + first_line(error.what()));
+            report(std::string("no connection, trying again: ") + first_line(error.what()));
         }
     }
 
@@ -137,7 +137,7 @@ private:
         screen_->draw(all);
     }
 
-    void tell(const std::string &text)
+    void report(const std::string &text)
     {
         if (screen_)
             draw(lost_ ? text : "");
