@@ -262,7 +262,7 @@ Consumer::Impl::run()
     }
     catch (const std::exception &error)
     {
-        log_.warning("leaving the group: " + std::string(error.what()));
+        log_.warning("leaving the group: " + message_of(error));
     }
     if (failure)
         std::rethrow_exception(failure);

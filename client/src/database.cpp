@@ -2,11 +2,8 @@
 
 #include "outbox/error.h"
 
-#include <array>
 #include <chrono>
 #include <cstring>
-#include <future>
-#include <thread>
 
 #include <poll.h>
 
@@ -18,9 +15,6 @@ namespace
 
 using Clock = std::chrono::steady_clock;
 
-constexpr auto kGrace = std::chrono::seconds(10);
-constexpr auto kCancelLimit = std::chrono::seconds(1);
-
 // "1" comes back as "on" from a boolean setting only, not from a name that nobody has defined. The
 // number is assigned at once, as mark_processed() would do next; on a standby that tells the error.
 constexpr const char *kBegin = "begin;"
@@ -30,13 +24,6 @@ constexpr const char *kBeginGuarded = "begin; set local outbox.refuse_commit = 1
                                       " select case when not pg_catalog.pg_is_in_recovery()"
                                       " then pg_catalog.pg_current_xact_id()::text end,"
                                       " pg_catalog.current_setting('outbox.refuse_commit')";
-constexpr const char *kAllowCommit = "set local outbox.refuse_commit = 0; ";
-
-// DISCARD ALL, without temporary tables and prepared statements, which are costly to make and not
-// in anybody's way.
-constexpr const char *kResetSession =
-    "; reset session authorization; reset role; reset all; close all; unlisten *;"
-    " select pg_catalog.pg_advisory_unlock_all()";
 
 // Whether a statement with this command tag may have begun or ended a transaction. ROLLBACK is also
 // the tag of a rollback to a savepoint.
@@ -47,13 +34,6 @@ is_boundary(const char *tag)
         if (std::strcmp(tag, one) == 0)
             return true;
     return std::strncmp(tag, "PREPARE TRANSACTION", 19) == 0;
-}
-
-bool
-failed(const PGresult *result)
-{
-    const ExecStatusType status = PQresultStatus(result);
-    return status == PGRES_FATAL_ERROR || status == PGRES_BAD_RESPONSE;
 }
 
 } // namespace
@@ -92,7 +72,10 @@ Database::connect()
     connection_ = connector_.connect(stop_);
     knows_guard_ = true;
     guarded_ = lent_ = boundary_ = false;
+    restore_.clear();
     last_error_.clear();
+    notice_receiver_ = PQsetNoticeReceiver(connection_.get(), nullptr, nullptr);
+    notice_processor_ = PQsetNoticeProcessor(connection_.get(), nullptr, nullptr);
     if (PQregisterEventProc(connection_.get(), &on_event, "outbox", this) == 0)
         throw std::bad_alloc();
 }
@@ -102,13 +85,6 @@ Database::connection()
 {
     if (lost())
         connect();
-    return connection_.get();
-}
-
-PGconn *
-Database::lend()
-{
-    lent_ = true;
     return connection_.get();
 }
 
@@ -202,13 +178,6 @@ Database::was_committed(const std::string &transaction)
     return result.text(0, 0) == "t";
 }
 
-void
-Database::take_back() noexcept
-{
-    (void) PQsetnonblocking(connection_.get(),
-                            0); // what is left to send shows as a running statement
-}
-
 bool
 Database::still_open()
 {
@@ -217,124 +186,6 @@ Database::still_open()
     return !boundary_ ||
            exec("select pg_catalog.pg_current_xact_id_if_assigned()::text", {}, AtStop::finish)
                    .text(0, 0) == transaction_;
-}
-
-void
-Database::commit()
-{
-    std::string sql = knows_guard_ ? kAllowCommit : "";
-    sql += "commit";
-    if (lent_)
-        sql += kResetSession;
-    PGconn *connection = connection_.get();
-    require_usable(connection);
-    if (PQsendQuery(connection, sql.c_str()) == 0)
-        throw DatabaseError(connection_message(connection), lost() ? "08006" : "58000");
-    bool committed = false;
-    bool rolled_back = false;
-    bool reset = true;
-    Result error;
-    while (PGresult *result = PQgetResult(connection))
-    {
-        Result owner(result);
-        committed = committed || std::strcmp(PQcmdStatus(result), "COMMIT") == 0;
-        // The command's name tells: of a transaction that has failed, COMMIT is a ROLLBACK.
-        rolled_back = rolled_back || std::strcmp(PQcmdStatus(result), "ROLLBACK") == 0;
-        if (failed(result) && !committed && error.get() == nullptr)
-            error = std::move(owner);
-        else if (failed(result))
-            reset = false;
-    }
-    if (rolled_back)
-        throw DatabaseError("the transaction was rolled back instead of committed", "25P02");
-    if (error.get() != nullptr)
-        (void) checked(connection, std::move(error));
-    if (!committed)
-        throw DatabaseError(connection_message(connection), "08006");
-    if (!reset || lost())
-        drop();
-    while (PGnotify *notice = lost() ? nullptr : PQnotifies(connection_.get()))
-        PQfreemem(notice);
-    lent_ = false;
-}
-
-void
-Database::rollback() noexcept
-{
-    if (!connection_)
-        return;
-    if (PQstatus(connection_.get()) == CONNECTION_OK &&
-        PQpipelineStatus(connection_.get()) == PQ_PIPELINE_OFF && state() != PQTRANS_ACTIVE)
-    {
-        std::string sql;
-        try
-        {
-            sql = state() == PQTRANS_IDLE ? "" : "rollback";
-            if (lent_)
-                sql += kResetSession;
-        }
-        catch (const std::exception &) // no memory
-        {
-            drop();
-            return;
-        }
-        if (sql.empty())
-            return;
-        (void) PQsetnonblocking(connection_.get(), 0);
-        PGresult *result = PQexec(connection_.get(), sql.c_str());
-        const bool done =
-            PQresultStatus(result) == PGRES_COMMAND_OK || PQresultStatus(result) == PGRES_TUPLES_OK;
-        PQclear(result);
-        if (done && state() == PQTRANS_IDLE)
-        {
-            lent_ = false;
-            return;
-        }
-    }
-    drop();
-}
-
-// A backend that waits for a lock would notice the closed connection only later. libpq's function
-// waits for as long as the server lets it, so it has a thread and a second; without success the
-// backend ends by itself, later.
-void
-Database::cancel() noexcept
-{
-    PGcancel *request = PQgetCancel(connection_.get());
-    if (request == nullptr)
-        return;
-    try
-    {
-        auto done = std::make_shared<std::promise<void>>();
-        std::future<void> answer = done->get_future();
-        std::thread thread(
-            [request, done]
-            {
-                std::array<char, 256> message = {};
-                (void) PQcancel(request, message.data(), static_cast<int>(message.size()));
-                PQfreeCancel(request);
-                done->set_value();
-            });
-        if (answer.wait_for(kCancelLimit) == std::future_status::ready)
-            thread.join();
-        else
-            thread.detach();
-    }
-    catch (const std::exception &) // no memory, no thread
-    {
-        PQfreeCancel(request);
-    }
-}
-
-void
-Database::drop() noexcept
-{
-    if (!connection_)
-        return;
-    if (PQstatus(connection_.get()) == CONNECTION_OK &&
-        PQtransactionStatus(connection_.get()) == PQTRANS_ACTIVE)
-        cancel();
-    connection_.reset();
 }
 
 bool

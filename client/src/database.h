@@ -1,6 +1,7 @@
 // The consumer's own connection to PostgreSQL.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -53,14 +54,16 @@ public:
     bool still_open();
     // Whether the transaction of this number was committed, or prepared to be.
     bool was_committed(const std::string &transaction);
-    // Takes back what a handler has set on the connection itself.
+    // Takes back what a handler has set in libpq: notice processors, tracing, verbosity, modes.
     void take_back() noexcept;
 
-    // Waits for the outcome even when `stop` is raised. Throws DatabaseError; if that tells of a
-    // lost connection the transaction may have been committed all the same. What a handler has set
-    // in the session is reset, and so are its channels, cursors and advisory locks.
+    // Waits for the outcome even when `stop` is raised, but then no longer than 10 s: Stopped.
+    // Throws DatabaseError; if that tells of a lost connection, or after Stopped, the transaction
+    // may have been committed all the same. What a handler has set in the session is reset, and so
+    // are its channels, cursors and advisory locks.
     void commit();
-    // Ends the transaction, at worst with its connection.
+    // Ends the transaction, at worst with its connection: if the server does not answer
+    // within 5 s, or 1 s after a stop.
     void rollback() noexcept;
     // Closes the connection.
     void drop() noexcept;
@@ -72,11 +75,28 @@ public:
     PGTransactionStatusType state() const noexcept;
 
 private:
+    // How COMMIT and what was sent with it went.
+    struct Ending
+    {
+        bool committed = false;
+        bool rolled_back = false;
+        bool reset = true; // the session is as it was
+        Result error;      // of what came before the commit, or of that
+    };
+
+    // How much longer a stop waits for an answer that decides about the handler's work.
+    static constexpr auto kGrace = std::chrono::seconds(10);
+
     static int on_event(PGEventId event, void *info, void *self);
     void cancel() noexcept;
     void connect();
     Result next_result(AtStop at_stop);
     void start_transaction(bool with_guard);
+    Ending end_transaction();
+    bool run_briefly(const std::string &sql);
+    std::string reset_session() const;
+    void restore_what_a_pooler_changed();
+    void back_in_order() noexcept;
 
     Connector connector_;
     const StopFlag &stop_;
@@ -88,6 +108,10 @@ private:
     bool boundary_ = false; // since begin(): a transaction may have begun or ended
     std::string transaction_;
     std::string last_error_;
+    std::vector<std::string> reported_; // by the server, before it was lent
+    std::string restore_;               // statements that follow RESET ALL behind a pooler
+    PQnoticeReceiver notice_receiver_ = nullptr;
+    PQnoticeProcessor notice_processor_ = nullptr;
 };
 
 } // namespace outbox::v0::detail

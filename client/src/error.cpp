@@ -34,7 +34,11 @@ DatabaseError::connection_lost() const noexcept
 bool
 DatabaseError::transient() const noexcept
 {
-    return code().compare(0, 2, "40") == 0;
+    // temp_file_limit (53400) is met by the same transaction again; 58000 is also libpq's own
+    // error.
+    const std::string type = code().substr(0, 2);
+    return type == "40" || (type == "53" && code() != "53400") ||
+           (type == "58" && code() != "58000");
 }
 
 StoreError::StoreError(const std::string &message, std::string code)

@@ -1,5 +1,7 @@
 #include "log.h"
 
+#include "text.h"
+
 #include <cstdio>
 #include <utility>
 
@@ -22,17 +24,18 @@ Log::Log(Function function) : function_(function ? std::move(function) : Functio
 {
 }
 
+// Messages of servers and handlers come in several lines, some of which say where in a statement.
 void
-Log::write(LogLevel level, const std::string &line) const noexcept
+Log::write(LogLevel level, const std::string &text) const noexcept
 {
     try
     {
-        function_(level, line);
+        function_(level, one_line(text));
     }
     catch (...)
     {
         // We may be below librdkafka, where no exception can pass; the line is not lost, though.
-        (void) std::fprintf(stderr, "outbox consumer: %s\n", line.c_str());
+        (void) std::fprintf(stderr, "outbox consumer: %s\n", text.c_str());
     }
 }
 

@@ -19,7 +19,8 @@ public:
     void info(const std::string &line) const noexcept { write(LogLevel::info, line); }
     void warning(const std::string &line) const noexcept { write(LogLevel::warning, line); }
     void error(const std::string &line) const noexcept { write(LogLevel::error, line); }
-    void write(LogLevel level, const std::string &line) const noexcept;
+    // Whatever the text is, it is one line in the log.
+    void write(LogLevel level, const std::string &text) const noexcept;
 
 private:
     Function function_;

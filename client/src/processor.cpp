@@ -1,4 +1,5 @@
 #include "processor.h"
+#include "text.h"
 
 namespace outbox::v0::detail
 {
@@ -168,9 +169,9 @@ Processor::step()
     catch (const std::exception &error)
     {
         if (in_handler_)
-            failed(error.what());
+            failed(message_of(error));
         else
-            store_failed(error.what());
+            store_failed(message_of(error));
     }
     catch (...)
     {

@@ -1,5 +1,6 @@
 // The steps in which effects are made, one by one or many in a transaction.
 #include "processor.h"
+#include "text.h"
 
 #include <unordered_set>
 
@@ -95,6 +96,7 @@ Processor::call_handler(const Held &held)
 void
 Processor::check_what_the_handler_left(bool thrown)
 {
+    database_->take_back();
     if (database_->lost())
     {
         const std::string last = database_->last_error();
@@ -103,7 +105,6 @@ Processor::check_what_the_handler_left(bool thrown)
     }
     if (thrown)
         return;
-    database_->take_back();
     if (PQpipelineStatus(database_->connection()) != PQ_PIPELINE_OFF ||
         database_->state() == PQTRANS_ACTIVE)
         throw Error("the handler left a statement running", "55000");
@@ -173,7 +174,7 @@ Processor::make_external_effect(const Held &held)
         catch (const std::exception &error)
         {
             // The record is tried again at once, or by others when the claim has expired.
-            log_.warning("the dedup store: " + std::string(error.what()));
+            log_.warning("the dedup store: " + message_of(error));
         }
         throw;
     }
@@ -207,7 +208,7 @@ Processor::leave()
     {
         log_.error("the effect is made, but the dedup store could not be told, so another process "
                    "may make it again: " +
-                   unconfirmed_->description + ": " + error.what());
+                   unconfirmed_->description + ": " + message_of(error));
     }
 }
 

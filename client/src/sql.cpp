@@ -1,6 +1,7 @@
 #include "sql.h"
 
 #include "outbox/error.h"
+#include "text.h"
 
 #include <climits>
 
@@ -9,18 +10,6 @@ namespace outbox::v0::detail
 
 namespace
 {
-
-std::string
-one_line(const char *text)
-{
-    std::string line = text == nullptr ? "" : text;
-    while (!line.empty() && line.back() == '\n')
-        line.pop_back();
-    for (char &c : line)
-        if (c == '\n')
-            c = ' ';
-    return line;
-}
 
 std::string
 error_field(const PGresult *result, int code)
@@ -34,7 +23,8 @@ error_field(const PGresult *result, int code)
 std::string
 connection_message(PGconn *connection)
 {
-    return one_line(PQerrorMessage(connection));
+    const char *text = PQerrorMessage(connection);
+    return one_line(text == nullptr ? "" : text);
 }
 
 std::string
@@ -71,6 +61,13 @@ require_usable(PGconn *connection)
     // PQexecParams would discard the results of the statement that is running.
     if (PQtransactionStatus(connection) == PQTRANS_ACTIVE)
         throw UsageError("another statement is running on the connection", "55000");
+}
+
+bool
+failed(const PGresult *result)
+{
+    const ExecStatusType status = PQresultStatus(result);
+    return status == PGRES_FATAL_ERROR || status == PGRES_BAD_RESPONSE;
 }
 
 Result

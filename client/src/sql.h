@@ -65,6 +65,9 @@ struct ParamArrays
 // connection is null, busy or in pipeline mode. Parameters must hold no zero bytes unless binary.
 Result exec(PGconn *connection, const char *sql, const std::vector<Param> &params = {});
 
+// Whether the result is an error.
+bool failed(const PGresult *result);
+
 // The result if it is a success, otherwise an exception.
 Result checked(PGconn *connection, Result result);
 

@@ -3,6 +3,8 @@
 #include "outbox/error.h"
 
 #include <algorithm>
+#include <typeinfo>
+#include <utility>
 
 #include <libpq-fe.h>
 
@@ -158,6 +160,37 @@ characters(std::string_view text)
     return static_cast<std::size_t>(
         std::count_if(text.begin(), text.end(),
                       [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+std::string
+one_line(std::string_view text)
+{
+    std::string line;
+    line.reserve(text.size());
+    bool gap = false;
+    for (const char c : text)
+    {
+        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F)
+        {
+            gap = true;
+            continue;
+        }
+        if (gap && c == ' ') // how a line was indented
+            continue;
+        if (std::exchange(gap, false) && !line.empty() && line.back() != ' ')
+            line += ' ';
+        line += c;
+    }
+    return line;
+}
+
+std::string
+message_of(const std::exception &error)
+{
+    const char *what = error.what();
+    return what != nullptr ? what
+                           : std::string("an exception of type ") + typeid(error).name() +
+                                 " whose what() is null";
 }
 
 std::string

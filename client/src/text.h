@@ -3,6 +3,7 @@
 
 #include "outbox/export.h"
 
+#include <exception>
 #include <map>
 #include <optional>
 #include <string>
@@ -54,5 +55,12 @@ std::size_t characters(std::string_view text);
 
 // At most `max_bytes` of a text, not ending within a UTF-8 character.
 std::string clip(std::string_view text, std::size_t max_bytes);
+
+// The text without line breaks and other control characters: each row of them is a space, and none
+// at the end.
+std::string one_line(std::string_view text);
+
+// What an exception says. One whose what() is null says its type.
+std::string message_of(const std::exception &error);
 
 } // namespace outbox::v0::detail

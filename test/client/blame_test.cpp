@@ -1,5 +1,6 @@
 // Whose fault a failure is, and what becomes of a stop while something else happens.
 #include <atomic>
+#include <map>
 
 #include <dirent.h>
 #include <sys/socket.h>
@@ -169,4 +170,106 @@ TEST(Blame, StopWithOffsetsInPostgresKeepsWhatTheHandlerDid)
     EXPECT_FALSE(consumer.join());
     EXPECT_EQ(scene.effects(), 1);
     EXPECT_EQ(group_lag(kafka().bootstrap(), options.consumer, scene.topic), 1);
+}
+
+// A full disk, no memory, no connection left for dblink: whoever comes next would fail as well.
+TEST(Blame, WhatTheServerLacksIsNotTheRecordsFault)
+{
+    Scene scene;
+    const std::vector<std::string> codes = {"53100", "53200", "53300", "58030", "58P01", "40P01",
+                                            // these are the record's
+                                            "53400", "54000", "XX000"};
+    constexpr int kOfTheServer = 6;
+    for (size_t i = 0; i < codes.size(); ++i)
+        scene.writer.send(scene.topic, "k", codes[i], event_id(static_cast<int>(i)), {}, 0);
+    scene.writer.flush();
+    outbox::ConsumerOptions options = scene.options();
+    options.max_attempts = 2;
+    std::map<std::string, int> calls;
+    RunningConsumer consumer(options,
+                             [&](PGconn *transaction, const outbox::Record &record)
+                             {
+                                 insert_effect(transaction, record);
+                                 if (++calls[*record.value] <= 3)
+                                     run_sql(transaction,
+                                             "do $$ begin raise exception 'could not extend file'"
+                                             " using errcode = '" +
+                                                 *record.value + "'; end $$");
+                             });
+    EXPECT_TRUE(scene.drained(options.consumer));
+    consumer.finish();
+    EXPECT_EQ(scene.effects(), kOfTheServer);
+    for (size_t i = 0; i < codes.size(); ++i)
+        EXPECT_EQ(calls[codes[i]], i < kOfTheServer ? 4 : 2) << codes[i];
+}
+
+TEST(Blame, AnExceptionThatSaysNothingIsTheRecordsAndALogLineIsOneLine)
+{
+    struct Silent : std::exception
+    {
+        const char *what() const noexcept override { return nullptr; }
+    };
+    Scene scene;
+    scene.writer.send(scene.topic, "k", "silent", event_id(1), {}, 0);
+    scene.writer.send(scene.topic, "k", "lines", event_id(2), {}, 0);
+    scene.writer.flush();
+    outbox::ConsumerOptions options = scene.options();
+    options.max_attempts = 1;
+    RunningConsumer consumer(options,
+                             [](PGconn *transaction, const outbox::Record &record)
+                             {
+                                 if (record.value == "silent")
+                                     throw Silent();
+                                 run_sql(transaction, "select 1,\n  nonsense,\n 2");
+                             });
+    EXPECT_TRUE(scene.drained(options.consumer));
+    consumer.finish();
+    EXPECT_TRUE(consumer.logged("whose what() is null"));
+    EXPECT_TRUE(consumer.logged("\"nonsense\" does not exist LINE 2:   nonsense, ^"));
+    const std::vector<Record> letters = scene.dead_letters(2);
+    ASSERT_EQ(letters.size(), 2U);
+    EXPECT_NE(letters[0].header("dlq_error").value_or("").find("Silent"), std::string::npos);
+}
+
+// The objects that they point to may be gone when the next notice comes.
+TEST(Blame, ANoticeProcessorOfAHandlerEndsWithIt)
+{
+    Scene scene;
+    for (int i = 0; i < 4; ++i)
+        scene.writer.send(scene.topic, "k", i % 2 == 0 ? "set" : "", event_id(i), {}, 0);
+    scene.writer.flush();
+    const outbox::ConsumerOptions options = scene.options();
+    std::atomic<int> calls{0};
+    std::atomic<int> strays{0};
+    std::string errors;
+    RunningConsumer consumer(
+        options,
+        [&](PGconn *transaction, const outbox::Record &record)
+        {
+            if (record.value == "set")
+            {
+                const auto count = [](void *to, const char *)
+                { ++*static_cast<std::atomic<int> *>(to); };
+                const auto receive = [](void *to, const PGresult *)
+                { ++*static_cast<std::atomic<int> *>(to); };
+                (void) PQsetNoticeProcessor(transaction, count, &strays);
+                if (record.event_id == event_id(2))
+                    (void) PQsetNoticeReceiver(transaction, receive, &strays);
+                (void) PQsetErrorVerbosity(transaction, PQERRORS_SQLSTATE);
+                if (++calls < 3)
+                    throw std::runtime_error("even then");
+            }
+            else
+            {
+                PQclear(PQexec(transaction, "do $$ begin raise warning 'for nobody'; end $$"));
+                PQclear(PQexec(transaction, "savepoint s; select 1/0"));
+                errors += PQerrorMessage(transaction);
+                run_sql(transaction, "rollback to s");
+            }
+            insert_effect(transaction, record);
+        });
+    EXPECT_TRUE(scene.drained(options.consumer));
+    consumer.finish();
+    EXPECT_EQ(strays, 0);
+    EXPECT_EQ(errors, "ERROR:  division by zero\nERROR:  division by zero\n");
 }

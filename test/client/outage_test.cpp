@@ -184,3 +184,33 @@ TEST(Outage, StopReturnsSoonThoughTheServerIsSilentInTheMiddle)
     proxy.set(TcpProxy::Mode::kCut);
     other.exec("rollback");
 }
+
+// What a proxy does whose server is gone: connections stay, and nothing comes any more.
+TEST(Outage, StopReturnsThoughTheServerIsSilentAtTheEndOfATransaction)
+{
+    for (const bool fails : {true, false})
+    {
+        Scene scene;
+        TcpProxy proxy;
+        proxy.forward_to(scene.server.port());
+        scene.writer.write(scene.topic, "k", "{}", event_id(1));
+        outbox::ConsumerOptions options = scene.options();
+        options.conninfo += " host=127.0.0.1 port=" + std::to_string(proxy.port());
+        std::atomic<bool> called{false};
+        RunningConsumer consumer(options,
+                                 [&](PGconn *transaction, const outbox::Record &record)
+                                 {
+                                     insert_effect(transaction, record);
+                                     proxy.set(TcpProxy::Mode::kBlackHole);
+                                     called = true;
+                                     if (fails)
+                                         throw std::runtime_error("and no rollback");
+                                 });
+        ASSERT_TRUE(wait_until(kSoon, [&] { return called.load(); }));
+        const auto start = Clock::now();
+        consumer.finish();
+        // A commit is waited for; a rollback could do without an answer.
+        EXPECT_LT(since(start), std::chrono::seconds(fails ? 9 : 18));
+        proxy.set(TcpProxy::Mode::kCut);
+    }
+}

@@ -55,7 +55,9 @@ public:
     const std::string &hint() const noexcept { return hint_; }
     // Class 08, or the server ended the session (57P01 to 57P05): outcomes may be unknown.
     bool connection_lost() const noexcept;
-    // Class 40 (serialization failure, deadlock): the same transaction may succeed next time.
+    // The same transaction may succeed next time: class 40 (serialization failure, deadlock), and
+    // what the server lacks until somebody has seen to it: space on disk, memory, connections
+    // (class 53, but 53400, a limit that is configured), files and I/O (class 58, but 58000).
     bool transient() const noexcept;
 
 private:
