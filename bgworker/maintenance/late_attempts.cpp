@@ -39,7 +39,8 @@ make_late_attempts_due()
             TimestampTzPlusMilliseconds(GetCurrentTimestamp(), settings.backoff_max_ms + kMinuteMs);
         Datum values[] = {TimestampTzGetDatum(latest)};
         spi_connect();
-        spi_execute(kMakeDue, 1, types, values, SPI_OK_UPDATE);
+        static SPIPlanPtr plan = nullptr;
+        spi_execute_kept(&plan, kMakeDue, 1, types, values, SPI_OK_UPDATE);
         any = SPI_processed > 0;
         SPI_finish();
     }

@@ -205,7 +205,8 @@ read_ring(RingRow *rows)
     int current = 0;
     memset(rows, 0, sizeof(RingRow) * kRingSlots);
     spi_connect();
-    spi_execute(kRead, 0, nullptr, nullptr, SPI_OK_SELECT);
+    static SPIPlanPtr plan = nullptr;
+    spi_execute_kept(&plan, kRead, 0, nullptr, nullptr, SPI_OK_SELECT);
     for (uint64 i = 0; i < SPI_processed; i++)
     {
         HeapTuple row = SPI_tuptable->vals[i];
@@ -226,7 +227,8 @@ bool
 read_published(XidSnapshot *published)
 {
     spi_connect();
-    spi_execute(kPublished, 0, nullptr, nullptr, SPI_OK_SELECT);
+    static SPIPlanPtr plan = nullptr;
+    spi_execute_kept(&plan, kPublished, 0, nullptr, nullptr, SPI_OK_SELECT);
     const bool known = read_snapshot(published);
     SPI_finish();
     return known;
@@ -238,7 +240,8 @@ read_old(TimestampTz cutoff, XidSnapshot *old)
     Oid types[] = {TIMESTAMPTZOID};
     Datum values[] = {TimestampTzGetDatum(cutoff)};
     spi_connect();
-    spi_execute(kOld, 1, types, values, SPI_OK_SELECT);
+    static SPIPlanPtr plan = nullptr;
+    spi_execute_kept(&plan, kOld, 1, types, values, SPI_OK_SELECT);
     const bool known = read_snapshot(old);
     SPI_finish();
     return known;
@@ -316,7 +319,8 @@ has_later_times()
 {
     bool is_null;
     spi_connect();
-    spi_execute(kAnyLater, 0, nullptr, nullptr, SPI_OK_SELECT);
+    static SPIPlanPtr plan = nullptr;
+    spi_execute_kept(&plan, kAnyLater, 0, nullptr, nullptr, SPI_OK_SELECT);
     const bool any =
         DatumGetBool(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &is_null));
     SPI_finish();
