@@ -36,7 +36,8 @@ int run_doctor(const Context &context, const DoctorOptions &options);
 // to this role.
 Database open_outbox(const Context &context);
 
-// Whether this role may read a table or view.
-bool may_select(Database &database, const std::string &relation);
+// Whether this role may read these columns of a table or view.
+bool may_select(Database &database, const std::string &relation,
+                std::initializer_list<const char *> columns);
 
 } // namespace outbox::ctl

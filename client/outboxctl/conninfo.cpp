@@ -35,6 +35,14 @@ is_uri(const std::string &conninfo)
     return conninfo.rfind("postgresql://", 0) == 0 || conninfo.rfind("postgres://", 0) == 0;
 }
 
+// user:password@host
+bool
+looks_like_uri_without_scheme(const std::string &text)
+{
+    const std::size_t colon = text.find(':');
+    return colon != std::string::npos && text.find('@', colon) != std::string::npos;
+}
+
 // libpq's words up to what they quote. Without a locale of its own, it speaks English.
 std::string
 without_quotes(const std::string &message)
@@ -100,7 +108,7 @@ check_conninfo(const std::string &conninfo)
 {
     if (!is_uri(conninfo) && conninfo.find('=') == std::string::npos)
     {
-        if (conninfo.find(":/") != std::string::npos)
+        if (conninfo.find(":/") != std::string::npos || looks_like_uri_without_scheme(conninfo))
             refuse("a URI begins with postgresql:// or postgres://");
         return; // a name
     }
@@ -132,8 +140,8 @@ passwords_of(const std::string &conninfo)
 bool
 may_hold_password(const std::string &argument)
 {
-    return argument.rfind("-", 0) != 0 &&
-           (argument.find('=') != std::string::npos || argument.find(":/") != std::string::npos);
+    return argument.find('=') != std::string::npos || argument.find(":/") != std::string::npos ||
+           looks_like_uri_without_scheme(argument);
 }
 
 void

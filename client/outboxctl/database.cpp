@@ -211,9 +211,11 @@ void
 Database::start_session()
 {
     for (const char *statement :
-         {"set search_path = pg_catalog", "set timezone = 'UTC'", "set datestyle = 'ISO'",
-          "set extra_float_digits = 1", "set bytea_output = 'hex'"})
+         {"set search_path = pg_catalog", "set default_transaction_isolation = 'read committed'",
+          "set timezone = 'UTC'", "set datestyle = 'ISO'", "set extra_float_digits = 1",
+          "set bytea_output = 'hex'"})
         query(statement);
+    user_ = query("select current_user::text as name").value(0, "name");
 }
 
 std::string

@@ -65,7 +65,8 @@ public:
 
     bool in_use() const { return connection_ != nullptr; }
     std::string name() const { return PQdb(connection_.get()); }
-    std::string user() const { return PQuser(connection_.get()); }
+    // Whose rights count: another role than that of the login when a setting says so.
+    const std::string &user() const { return user_; }
     std::string quoted_user(); // as an identifier, for statements
     std::string server_version() const;
     // "host port 5432" or "socket /run/postgresql port 5432"
@@ -82,6 +83,7 @@ private:
     std::string password_;
     kafka::Secrets secrets_;
     Connection connection_;
+    std::string user_;
 };
 
 } // namespace outbox::ctl

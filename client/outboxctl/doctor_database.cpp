@@ -110,7 +110,7 @@ examine_pause_and_errors(const RelayView &view, Findings &findings)
                      "outboxctl failed list; then retry or discard them.");
     if (view.state == "running" && view.backlog_age && *view.backlog_age > kOldBacklog)
         findings.add("relay", Level::kWarning,
-                     counted(view.backlog, "event") + " wait, the oldest for " +
+                     counted(view.backlog.value_or(0), "event") + " wait, the oldest for " +
                          human_duration(*view.backlog_age),
                      "outboxctl lag shows whether it gets less.");
 }
@@ -240,6 +240,14 @@ examine_relay(Database &database, Findings &findings)
     if (level == Level::kProblem && view.last_error)
         words += "; " + *view.last_error;
     findings.add("relay", level, words, text.remedy);
+    constexpr double kRecent = 3600; // seconds
+    if (level != Level::kProblem && view.last_error)
+        findings.add(
+            "relay",
+            view.last_error_ago && *view.last_error_ago < kRecent ? Level::kWarning : Level::kNote,
+            "its last error" +
+                (view.last_error_ago ? ", " + human_duration(*view.last_error_ago) + " ago" : "") +
+                ": " + *view.last_error);
     examine_pause_and_errors(view, findings);
 }
 

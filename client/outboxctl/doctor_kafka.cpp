@@ -90,7 +90,7 @@ examine_topics(Database &database, bool extension, const ClusterView &view, Find
                      fmt::format("{} more topics are not listed", count - kMostTopics));
     if (!extension)
         return;
-    if (!may_select(database, "outbox.events"))
+    if (!may_select(database, "outbox.events", {"xid", "seq", "aggregate_type", "event_type"}))
     {
         findings.add("kafka", Level::kUnknown,
                      "this role may not read outbox.events, so it is not known which topics are "

@@ -127,7 +127,7 @@ emit(Database &database, const EmitOptions &options)
 void
 check_not_refused(Database &database, const std::string &id)
 {
-    if (!may_select(database, "outbox.event_status"))
+    if (!may_select(database, "outbox.event_status", {"id", "status", "last_error"}))
         return;
     const Rows rows = database.query("select last_error from outbox.event_status "
                                      "where id = $1::uuid and status = 'FAILED'",

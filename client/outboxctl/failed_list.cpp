@@ -46,10 +46,18 @@ Rows
 find_failed(Database &database, const FailedOptions &options)
 {
     const bool only_failed = options.state == "failed";
-    if (!only_failed && !may_select(database, "outbox.deliveries"))
-        throw Error(kNotReady, "this role may not read outbox.deliveries",
-                    "grant select on outbox.deliveries, outbox.events to " +
-                        database.quoted_user() + ";");
+    if (!only_failed &&
+        !(may_select(database, "outbox.deliveries",
+                     {"xid", "slot", "lane", "state", "last_error"}) &&
+          may_select(database, "outbox.events", {"xid", "seq", "slot", "aggregate_id"})))
+        throw Error(
+            kNotReady,
+            "this role may not read all states; events that have failed it may list without "
+            "--state",
+            "grant select on outbox.deliveries to " + database.quoted_user() +
+                "; grant select (xid, seq, slot, aggregate_type, aggregate_id, event_type) "
+                "on outbox.events to " +
+                database.quoted_user() + ";");
     const Text state =
         only_failed || options.state == "all" ? std::nullopt : Text(upper(options.state));
     const Text since = options.since ? Text(std::to_string(*options.since)) : std::nullopt;

@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <functional>
 
 namespace outbox::ctl
@@ -18,7 +17,6 @@ namespace
 {
 
 constexpr const char *kInsufficientPrivilege = "42501";
-constexpr long long kBatch = 1000; // of a bulk retry; each is a transaction
 
 Json
 to_json(const Error &error)
@@ -77,15 +75,6 @@ settle_each(const Context &context, const std::vector<std::string> &ids,
     return status;
 }
 
-// A line that is written over, on a terminal only.
-void
-show_progress(long long done, long long all)
-{
-    if (can_ask())
-        fmt::print(stderr, "\r{} of {}\x1b[K{}", with_commas(done), with_commas(all),
-                   done >= all ? "\r\x1b[K" : "");
-}
-
 bool
 agreed(const Context &context, const FailedOptions &options, long long count)
 {
@@ -114,20 +103,17 @@ retry_many(const Context &context, const FailedOptions &options)
         {options.aggregate_type, options.event_type, seconds});
     const long long count = found.number(0, "count").value_or(0);
     const bool go = count > 0 && agreed(context, options, count);
-    long long done = 0;
-    while (go && done < count)
-    {
-        const Rows batch =
-            database.query("select outbox.retry_failed($1, $2, $3::timestamptz, $4::int) as count",
-                           {options.aggregate_type, options.event_type, found.text(0, "since"),
-                            std::to_string(std::min(kBatch, count - done))});
-        const long long settled = batch.number(0, "count").value_or(0);
-        if (settled == 0)
-            break; // another session was quicker
-        done += settled;
+    // In one statement: one after the other would find the first again when they fail again.
+    const long long done =
+        go ? database
+                 .query("select outbox.retry_failed($1, $2, $3::timestamptz, $4::int) as count",
+                        {options.aggregate_type, options.event_type, found.text(0, "since"),
+                         std::to_string(count)})
+                 .number(0, "count")
+                 .value_or(0)
+           : 0;
+    if (done > 0)
         note_effect(counted(done, "event") + " tried again.");
-        show_progress(done, count);
-    }
     if (context.output.json())
         context.output.document({{"matched", count}, {"retried", done}});
     else if (count == 0)

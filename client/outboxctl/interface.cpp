@@ -344,7 +344,12 @@ parse(Interface &interface, int argc, char **argv)
         // A command that is not known is left over, and so one is missing.
         const std::vector<std::string> rest = root->remaining(true);
         // A connection string at a wrong place would be quoted.
-        if (std::any_of(rest.begin(), rest.end(), may_hold_password))
+        const auto secret = std::find_if(rest.begin(), rest.end(), may_hold_password);
+        if (secret != rest.end() && secret->rfind("-", 0) == 0)
+            throw Error(kUsage,
+                        "there is no option \"" + secret->substr(0, secret->find('=')) + "\"",
+                        "Try \"" + full_name(named) + " --help\".");
+        if (secret != rest.end())
             throw Error(kUsage, "there is an argument too many, perhaps a connection string",
                         "-d stands before a connection string. Try \"" + full_name(named) +
                             " --help\".");

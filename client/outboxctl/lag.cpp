@@ -21,7 +21,8 @@ struct Rates
     double emitted = 0;
 };
 
-// Looks a second time, after the sample, and leaves the newer view in `view`.
+// Looks a second time, after the sample, and leaves the newer view in `view`. Nothing when the
+// backlog is not known.
 std::optional<Rates>
 measure(Database &database, double sample, RelayView &view)
 {
@@ -37,7 +38,9 @@ measure(Database &database, double sample, RelayView &view)
     view = look_at_relay(database);
     const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
     const auto published = static_cast<double>(view.published_total - before.published_total);
-    const auto grown = static_cast<double>(view.backlog - before.backlog);
+    if (!view.backlog || !before.backlog)
+        return std::nullopt;
+    const auto grown = static_cast<double>(*view.backlog - *before.backlog);
     return Rates{std::max(0.0, published / seconds), std::max(0.0, (published + grown) / seconds)};
 }
 
@@ -47,15 +50,15 @@ seconds_to_catch_up(const RelayView &view, const std::optional<Rates> &rates)
 {
     if (view.backlog == 0)
         return 0.0;
-    if (!rates || rates->published <= rates->emitted)
+    if (!view.backlog || !rates || rates->published <= rates->emitted)
         return std::nullopt;
-    return static_cast<double>(view.backlog) / (rates->published - rates->emitted);
+    return static_cast<double>(*view.backlog) / (rates->published - rates->emitted);
 }
 
 std::optional<Rows>
 look_at_lines(Database &database)
 {
-    if (!may_select(database, "outbox.deliveries"))
+    if (!may_select(database, "outbox.deliveries", {"topic", "state"}))
         return std::nullopt;
     return database.query("select topic, count(*) filter (where state = 'RETRYING') as retrying, "
                           "count(*) filter (where state = 'WAITING') as waiting, "
@@ -83,6 +86,8 @@ to_json(const RelayView &view, const std::optional<Rates> &rates, const std::opt
 Cell
 catching_up(const RelayView &view, const std::optional<Rates> &rates)
 {
+    if (!view.backlog)
+        return {"not known", Style::kWarning};
     if (view.backlog == 0)
         return {"yes", Style::kGood};
     if (const std::optional<double> seconds = seconds_to_catch_up(view, rates))
@@ -96,7 +101,8 @@ print(const Output &output, const RelayView &view, const std::optional<Rates> &r
 {
     List list;
     list.add("Relay", {printable(view.state), text_of_state(view.state).style});
-    list.add("Backlog", {counted(view.backlog, "event"), Style::kBold});
+    list.add("Backlog", view.backlog ? Cell(counted(*view.backlog, "event"), Style::kBold)
+                                     : Cell("not known", Style::kWarning));
     if (view.backlog_age)
         list.add("Oldest", human_duration(*view.backlog_age));
     list.add("In flight",

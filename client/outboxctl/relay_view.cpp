@@ -60,7 +60,7 @@ look_at_relay(Database &database)
         view.json.erase(name);
     view.state = rows.value(0, "state");
     view.pid = rows.text(0, "pid");
-    view.backlog = rows.number(0, "backlog_events").value_or(0);
+    view.backlog = rows.number(0, "backlog_events");
     view.backlog_age = rows.real(0, "backlog_age_seconds");
     view.in_flight_events = rows.number(0, "in_flight_events").value_or(0);
     view.in_flight_bytes = rows.number(0, "in_flight_bytes").value_or(0);

@@ -25,7 +25,7 @@ struct RelayView
     Json json; // all of it, as "outboxctl --json status" prints it
     std::string state;
     Text pid;
-    long long backlog = 0;
+    std::optional<long long> backlog;  // nothing: not known
     std::optional<double> backlog_age; // seconds
     long long in_flight_events = 0;
     long long in_flight_bytes = 0;

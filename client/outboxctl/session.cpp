@@ -30,10 +30,15 @@ open_outbox(const Context &context)
 }
 
 bool
-may_select(Database &database, const std::string &relation)
+may_select(Database &database, const std::string &relation,
+           std::initializer_list<const char *> columns)
 {
-    return database.query("select has_table_privilege($1, 'select') as ok", {relation})
-        .flag(0, "ok");
+    for (const char *column : columns)
+        if (!database
+                 .query("select has_column_privilege($1, $2, 'select') as ok", {relation, column})
+                 .flag(0, "ok"))
+            return false;
+    return true;
 }
 
 } // namespace outbox::ctl

@@ -37,9 +37,11 @@ state_cell(const RelayView &view)
 Cell
 backlog_cell(const RelayView &view)
 {
+    if (!view.backlog)
+        return {"not known", Style::kWarning};
     if (view.backlog == 0)
         return "nothing to publish";
-    std::string words = counted(view.backlog, "event");
+    std::string words = counted(*view.backlog, "event");
     if (view.backlog_age)
         words += ", the oldest " + human_duration(*view.backlog_age) + " old";
     return {words, Style::kBold};
@@ -58,7 +60,9 @@ add_errors(List &list, const RelayView &view)
     }
     if (view.last_error)
     {
-        const bool now = view.failures > 0 || view.state == "stopped";
+        constexpr double kJustNow = 60; // seconds; what lasts is said again and again
+        const bool now = view.failures > 0 || view.state == "stopped" ||
+                         (view.last_error_ago && *view.last_error_ago < kJustNow);
         list.add("Last error",
                  {printable(*view.last_error) +
                       (view.last_error_ago ? " (" + ago(view.last_error_ago) + ")" : ""),

@@ -112,8 +112,8 @@ private:
         {
             context_.output.line(fmt::format(
                 "{}  {}  backlog {}  in flight {}  published {}  failed {}{}", short_time(view),
-                printable(view.state), view.backlog, view.in_flight_events, view.published_total,
-                view.failed,
+                printable(view.state), view.backlog ? std::to_string(*view.backlog) : "?",
+                view.in_flight_events, view.published_total, view.failed,
                 view.last_error && view.failures > 0 ? "  " + printable(*view.last_error) : ""));
             flush_output();
             return;

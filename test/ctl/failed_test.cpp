@@ -1,4 +1,7 @@
 // failed list, show, retry, discard
+#include <atomic>
+#include <thread>
+
 #include "ctl.h"
 #include "pty.h"
 
@@ -136,6 +139,36 @@ TEST_F(Failed, ManyAreNotTriedAgainWithoutAYes)
             .json(),
         (Json{{"matched", 2}, {"retried", 2}}));
     EXPECT_TRUE(wait_until(std::chrono::seconds(10), [&] { return failed_count() == "0"; }));
+}
+
+// Each of them once, also those that have failed again before the last one was tried.
+TEST_F(Failed, AllAreTriedAgainOnceEach)
+{
+    constexpr int kEvents = 2500;
+    db_.exec("select outbox.pause('for the test')");
+    db_.exec("select outbox.emit($1, 'k', 'e', '{}') from generate_series(1, $2::int)",
+             database_.type(), kEvents);
+    db_.exec("insert into outbox.deliveries (seq, xid, slot, event_id, lane, topic, partition_key, "
+             "state, blocking, attempts, failed_at) select e.seq, e.xid, e.slot, e.id, e.seq, 't', "
+             "e.aggregate_id, 'FAILED', false, 0, now() from outbox.events e");
+    std::atomic<bool> over{false};
+    std::thread relay(
+        [&]
+        {
+            Db db = database_.connect();
+            while (!over)
+                db.exec("update outbox.deliveries set state = 'FAILED', attempts = attempts + 1 "
+                        "where state = 'RETRYING'");
+        });
+    const Ran ran = ctl({"failed", "retry", "--all", "--yes", "--json"});
+    const auto tried_again = [&]
+    { return db_.value("select count(*) from outbox.deliveries where attempts = 1"); };
+    EXPECT_TRUE(wait_until(std::chrono::seconds(10),
+                           [&] { return tried_again() == std::to_string(kEvents); }))
+        << tried_again();
+    over = true;
+    relay.join();
+    EXPECT_EQ(ran.json(), (Json{{"matched", kEvents}, {"retried", kEvents}}));
 }
 
 TEST_F(Failed, OnATerminalThePersonIsAskedWithTheCount)

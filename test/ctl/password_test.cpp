@@ -71,4 +71,21 @@ TEST_F(Password, WithoutATerminalItIsAnErrorAtOnce)
 
 } // namespace
 
+// Wherever a connection string stands.
+TEST(Secret, IsNotQuotedFromAWrongPlace)
+{
+    const Environment nowhere = {{"PGHOST", "/nonexistent"}};
+    for (const Words &words :
+         {Words{"--dbnam=postgresql://u:SeCrEt@h/db", "status"},
+          Words{"status", "--password=SeCrEt"}, Words{"status", "-d", "u:SeCrEt@h/db"},
+          Words{"--json", "status", "-d", "u:SeCrEt@h/db"}, Words{"status", "u:SeCrEt@h/db"},
+          Words{"status", "--sample=postgresql://u:SeCrEt@h/db"}})
+    {
+        const Ran ran = ctl(nowhere, words);
+        EXPECT_NE(ran.status, 0);
+        EXPECT_EQ((ran.out + ran.err).find("SeCrEt"), std::string::npos) << ran.out << ran.err;
+    }
+    EXPECT_NE(ctl(nowhere, {"status", "--bogus=1"}).err.find("--bogus"), std::string::npos);
+}
+
 } // namespace outbox::test

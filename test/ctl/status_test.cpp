@@ -262,4 +262,71 @@ TEST(WatchOutage, ALostConnectionIsToldAndMadeAgain)
 
 } // namespace
 
+// What is not known is not nothing.
+TEST(UnknownBacklog, IsSaidToBeUnknown)
+{
+    OwnCluster server(Settings{{"shared_preload_libraries", ""}});
+    TestDatabase database(server);
+    Db db = database.connect();
+    db.exec("select outbox.emit('t', 'k', 'e', '{}') from generate_series(1, 10)");
+    const Environment environment = connection(server, database.name());
+    const Ran status = ctl(environment, {"status"});
+    EXPECT_EQ(status.out.find("nothing to publish"), std::string::npos) << status.out;
+    EXPECT_NE(status.out.find("not known"), std::string::npos) << status.out;
+    const Ran lag = ctl(environment, {"lag", "--sample", "0"});
+    EXPECT_EQ(lag.out.find("yes"), std::string::npos) << lag.out;
+    const Json json = ctl(environment, {"lag", "--sample", "0", "--json"}).json();
+    EXPECT_TRUE(json["backlog_events"].is_null()) << json.dump();
+    EXPECT_TRUE(json["seconds_to_catch_up"].is_null()) << json.dump();
+}
+
+// A restore that waits for the rest of its dump is not "all is well".
+TEST_F(Status, ALastErrorOfNowIsAFindingOfDoctorWhileTheRelayRuns)
+{
+    db_.exec("insert into outbox.events (id, aggregate_type, aggregate_id, event_type, seq, xid) "
+             "values (gen_random_uuid(), 't', 'k', 'e', 900000, 900000)");
+    ASSERT_TRUE(wait_until(std::chrono::seconds(20),
+                           [&]
+                           {
+                               return db_.value("select last_error is not null "
+                                                "from outbox.relay_status") == "t";
+                           }));
+    const Ran ran = ctl({"doctor", "--json"});
+    EXPECT_NE(ran.out.find("not complete"), std::string::npos) << ran.out;
+}
+
+TEST_F(Status, AMonitorSeesWhatIsHeldUp)
+{
+    const std::string role = new_role();
+    db_.exec("select outbox.grant_monitor('" + role + "')");
+    emit_refused("1");
+    const Ran ran = ctl_as(role, {"lag", "--sample", "0", "--json"});
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    ASSERT_TRUE(ran.json()["topics"].is_array()) << ran.out;
+    EXPECT_EQ(ran.json()["topics"][0]["failed"], 1) << ran.out;
+}
+
+// Settings of a role may change whose rights count, and how transactions begin.
+TEST_F(Status, TheRoleThatCountsIsTheCurrentOne)
+{
+    const std::string weak = new_role();
+    const std::string login = new_role();
+    db_.exec("grant " + weak + " to " + login);
+    db_.exec("alter role " + login + " superuser");
+    db_.exec("alter role " + login + " set role = " + weak);
+    const Ran ran = ctl_as(login, {"doctor", "--json"});
+    EXPECT_EQ(ran.out.find("may do everything"), std::string::npos) << ran.out;
+    EXPECT_NE(ran.out.find(weak), std::string::npos) << ran.out;
+}
+
+TEST_F(Status, EmitWaitsWhateverTheRolesIsolationIs)
+{
+    const std::string role = new_role();
+    db_.exec("select outbox.grant_emitter('" + role + "')");
+    db_.exec("grant execute on function outbox.wait_published(uuid, interval) to " + role);
+    db_.exec("alter role " + role + " set default_transaction_isolation = 'serializable'");
+    const Ran ran = ctl_as(role, {"emit", database_.type(), "1", "e", "{}", "--wait", "20"});
+    EXPECT_EQ(ran.status, 0) << ran.err;
+}
+
 } // namespace outbox::test
