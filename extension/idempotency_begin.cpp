@@ -319,6 +319,9 @@ extern "C"
                             errmsg("outbox.idempotency_begin() returns a row")));
         desc = BlessTupleDesc(desc);
         const BeginRequest request = checked_request(fcinfo);
+        // What follows is done elsewhere: a crash must not forget that it was begun.
+        if (request.two_phase)
+            ForceSyncCommit();
         MemoryContext caller = CurrentMemoryContext;
         const LOCKTAG tag = lock_of(request);
         pg_uuid_t *owner = DatumGetUUIDP(OidFunctionCall0(F_GEN_RANDOM_UUID));

@@ -4,6 +4,7 @@
 #include "processor.h"
 #include "text.h"
 
+#include <algorithm>
 #include <atomic>
 
 namespace outbox::v0
@@ -31,17 +32,34 @@ require_time(const char *name, Milliseconds value, Milliseconds least)
                              .append(" ms and an hour"));
 }
 
+// Kafka takes letters, digits, dots, underscores and hyphens.
+void
+require_kafka_name(const char *name, const std::string &text)
+{
+    for (const char c : text)
+        if ((c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '.' &&
+            c != '_' && c != '-')
+            throw UsageError(std::string(name) +
+                             " has a character that Kafka takes in no topic: " + text);
+}
+
 void
 check_topics(const ConsumerOptions &options)
 {
     if (options.topics.empty())
         throw UsageError("topics is empty");
     require_value("dead_letter_suffix", options.dead_letter_suffix);
+    require_kafka_name("dead_letter_suffix", options.dead_letter_suffix);
     for (const std::string &topic : options.topics)
     {
         require_value("a topic", topic);
         if (topic.front() == '^')
             throw UsageError("topics are names, not patterns: " + topic);
+        require_kafka_name("a topic", topic);
+        if (topic == "." || topic == "..")
+            throw UsageError("a topic cannot be named " + topic);
+        if (std::count(options.topics.begin(), options.topics.end(), topic) > 1)
+            throw UsageError("a topic is named twice: " + topic);
         if (topic.size() + options.dead_letter_suffix.size() > kMaxTopic)
             throw UsageError("the name of a topic of dead letters has more than 249 characters: " +
                              topic + options.dead_letter_suffix);
@@ -93,11 +111,13 @@ checked(const ConsumerOptions &options, const Handler &handler)
         throw UsageError("offsets in PostgreSQL need eager rebalancing (partition.assignment."
                          "strategy=range or roundrobin)");
     // Both are made again when they are needed; a mistake shows now.
-    (void) make_member_config(options.bootstrap_servers, options.consumer,
-                              options.offsets == OffsetPolicy::postgres, options.kafka_config);
-    (void) make_dead_letter_config(options.bootstrap_servers,
-                                   static_cast<int>(options.dead_letter_timeout.count()),
-                                   options.kafka_config);
+    try_config(RD_KAFKA_CONSUMER,
+               make_member_config(options.bootstrap_servers, options.consumer,
+                                  options.offsets == OffsetPolicy::postgres, options.kafka_config));
+    try_config(RD_KAFKA_PRODUCER,
+               make_dead_letter_config(options.bootstrap_servers,
+                                       static_cast<int>(options.dead_letter_timeout.count()),
+                                       options.kafka_config));
     return options;
 }
 

@@ -14,6 +14,7 @@ namespace
 {
 
 constexpr std::size_t kMaxErrorBytes = 2000;
+constexpr std::size_t kShortErrorBytes = 100;
 constexpr const char *kOwnHeaders[] = {
     "dlq_error",        "dlq_attempts",         "dlq_consumer",
     "dlq_source_topic", "dlq_source_partition", "dlq_source_offset"};
@@ -152,20 +153,32 @@ DeadLetters::write(const Record &record, const DeadLetter &letter,
 {
     const std::string topic = record.topic + suffix_;
     connect();
-    rd_kafka_resp_err_t result = produce(topic, record, dead_letter_headers(record, letter));
-    if (result == RD_KAFKA_RESP_ERR_NO_ERROR)
+    rd_kafka_resp_err_t result = RD_KAFKA_RESP_ERR_NO_ERROR;
+    // A record that just fitted into its topic may fit here with a shorter error.
+    for (const std::size_t error_bytes : {kMaxErrorBytes, kShortErrorBytes, std::size_t{0}})
     {
-        if (!wait(go_on))
-            return false;
-        result = report_.error;
+        DeadLetter shorter = letter;
+        shorter.error = clip(letter.error, error_bytes);
+        result = produce(topic, record, dead_letter_headers(record, shorter));
+        if (result == RD_KAFKA_RESP_ERR_NO_ERROR)
+        {
+            if (!wait(go_on))
+                return false;
+            result = report_.error;
+        }
+        if (result == RD_KAFKA_RESP_ERR_NO_ERROR)
+            return true;
+        if (result != RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE)
+            break;
     }
-    if (result == RD_KAFKA_RESP_ERR_NO_ERROR)
-        return true;
-    throw DeadLetterError("the record " + record.topic + "/" + std::to_string(record.partition) +
-                              " offset " + std::to_string(record.offset) +
-                              " cannot be written to " + topic + ": " + rd_kafka_err2str(result) +
-                              "; it failed with: " + letter.error,
-                          rd_kafka_err2name(result), record.topic, record.partition, record.offset);
+    const bool too_large = result == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE;
+    throw DeadLetterError(
+        "the record " + record.topic + "/" + std::to_string(record.partition) + " offset " +
+            std::to_string(record.offset) + " cannot be written to " + topic + ": " +
+            rd_kafka_err2str(result) +
+            (too_large ? "; raise max.message.bytes of that topic by a kilobyte" : "") +
+            "; it failed with: " + letter.error,
+        rd_kafka_err2name(result), record.topic, record.partition, record.offset);
 }
 
 } // namespace outbox::v0::detail

@@ -28,9 +28,14 @@ constexpr const char *kRelease = "select outbox.idempotency_release($1, $2, $3)"
 constexpr const char *kTransaction = "select pg_catalog.pg_current_xact_id_if_assigned()::text";
 constexpr const char *kStatus = "select pg_catalog.pg_xact_status($1::xid8)";
 
+// PostgreSQL's dates end before that; its intervals, long before what the type can hold.
+constexpr auto kLongest = std::chrono::hours(24) * 365250;
+
 std::string
-interval(std::chrono::milliseconds time)
+interval(const char *name, std::chrono::milliseconds time)
 {
+    if (time > kLongest || time < -kLongest)
+        throw UsageError(std::string(name) + " is beyond a thousand years");
     return std::to_string(time.count()) + " milliseconds";
 }
 
@@ -102,11 +107,14 @@ IdempotentRequest::IdempotentRequest(PGconn *connection, std::string scope, std:
     require_transaction(connection_, mode_);
     const detail::Result row = detail::exec(
         connection_, kBegin,
-        {scope_, key_, Param::bytes(std::string(request_hash)), interval(options.ttl),
-         mode_ == RequestMode::single_tx ? "single_tx" : "two_phase", interval(options.lease)});
+        {scope_, key_, Param::bytes(std::string(request_hash)), interval("ttl", options.ttl),
+         mode_ == RequestMode::single_tx ? "single_tx" : "two_phase",
+         interval("lease", options.lease)});
     outcome_ = to_outcome(row.text(0, 0));
     owner_ = row.text(0, 1) + " " + row.text(0, 7);
     held_ = outcome_ == Outcome::started || outcome_ == Outcome::taken_over;
+    if (!held_)
+        owner_.clear();
     if (outcome_ == Outcome::replay)
         response_ = read_response(connection_, row);
     if (!row.is_null(0, 6))
@@ -187,13 +195,33 @@ IdempotentRequest::leave_two_phase() const
     }
 }
 
+// The answer shares the fate of the transaction in which it was given. Of one that is open still
+// only the caller can know what becomes of it.
+void
+IdempotentRequest::leave_completed() const
+{
+    const PGTransactionStatusType state = PQtransactionStatus(connection_);
+    if (state == PQTRANS_INERROR)
+        warn("was completed in a transaction that has failed, and stays leased. Let the request "
+             "outlive the transaction");
+    if ((state != PQTRANS_IDLE && state != PQTRANS_INTRANS) || in_own_transaction())
+        return;
+    if (detail::exec(connection_, kStatus, {owner_.substr(owner_.find(' ') + 1)}).text(0, 0) ==
+        "aborted")
+        leave_two_phase();
+}
+
 IdempotentRequest::~IdempotentRequest()
 {
-    if (!held_)
+    const bool in_doubt = mode_ == RequestMode::two_phase && !held_ &&
+                          owner_.find(' ') != std::string::npos; // see complete()
+    if (!held_ && !in_doubt)
         return;
     try
     {
-        if (mode_ == RequestMode::single_tx)
+        if (!held_)
+            leave_completed();
+        else if (mode_ == RequestMode::single_tx)
             leave_single();
         else
             leave_two_phase();
@@ -236,6 +264,11 @@ IdempotentRequest::complete(const Response &response)
              ? Param(std::nullopt)
              : Param(detail::json_object(response.headers, PQclientEncoding(connection_)))});
     held_ = false;
+    // Where the answer is, if it is not there for sure yet.
+    if (mode_ == RequestMode::two_phase && PQtransactionStatus(connection_) == PQTRANS_INTRANS)
+        owner_ = owner() + " " + detail::exec(connection_, kTransaction).text(0, 0);
+    else if (mode_ == RequestMode::two_phase)
+        owner_ = owner();
 }
 
 void
@@ -250,6 +283,7 @@ IdempotentRequest::release()
             "25000");
     (void) detail::exec(connection_, kRelease, {scope_, key_, owner()});
     held_ = false;
+    owner_ = owner();
 }
 
 } // namespace outbox::v0

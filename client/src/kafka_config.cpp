@@ -159,9 +159,37 @@ make_dead_letter_config(const std::string &bootstrap_servers, int timeout_ms,
                         {"acks", "all"},
                         {"partitioner", "murmur2_random"}, // the partition that Java chooses
                         {"linger.ms", "0"},
+                        // What a broker has taken once can be larger than librdkafka's own limit,
+                        // and may have fitted only because it was compressed.
+                        {"message.max.bytes", "1000000000"},
+                        {"compression.type", "lz4"},
                         {"reconnect.backoff.max.ms", "2000"},
                         {"message.timeout.ms", std::to_string(timeout_ms)}},
                        properties);
+}
+
+void
+try_config(rd_kafka_type_t type, const KafkaConfig &config)
+{
+    // Prefixes. librdkafka before 2.3.0 cannot destroy some clients with a cooperative assignment.
+    std::array<const char *, 10> left_out = {"bootstrap.servers",
+                                             "metadata.broker.list",
+                                             "security.",
+                                             "ssl.",
+                                             "enable.ssl.",
+                                             "https.",
+                                             "sasl.",
+                                             "plugin.",
+                                             "partition.assignment.strategy",
+                                             "group.protocol"};
+    KafkaConfig trial(rd_kafka_conf_dup_filter(config.get(), left_out.size(), left_out.data()),
+                      &rd_kafka_conf_destroy);
+    std::array<char, 512> text = {};
+    rd_kafka_t *client = rd_kafka_new(type, trial.get(), text.data(), text.size());
+    if (client == nullptr)
+        throw UsageError("librdkafka does not take the configuration: " + std::string(text.data()));
+    (void) trial.release(); // the client owns it now
+    rd_kafka_destroy_flags(client, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
 }
 
 bool

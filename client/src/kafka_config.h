@@ -25,6 +25,11 @@ KafkaConfig make_member_config(const std::string &bootstrap_servers, const std::
 KafkaConfig make_dead_letter_config(const std::string &bootstrap_servers, int timeout_ms,
                                     const KafkaProperties &properties);
 
+// Throws UsageError if librdkafka refuses to make a client of this configuration, as properties may
+// contradict each other. Connects to nothing: the client has no address, and none of the properties
+// that say how to speak to one, whose files may be there only later.
+void try_config(rd_kafka_type_t type, const KafkaConfig &config);
+
 // Whether these properties ask for partitions that come and go one by one.
 bool wants_cooperative_rebalancing(const KafkaProperties &properties);
 

@@ -31,8 +31,10 @@ constexpr const char *kClaimAgain = "local v = redis.call('get', KEYS[1]) "
                                     "if v == ARGV[1] then "
                                     "redis.call('pexpire', KEYS[1], ARGV[2]) end "
                                     "return v";
-// The effect is made, so it is written down unless somebody else has the event in hand by now.
+// The effect is made, so it is written down unless somebody else has the event in hand by now, or
+// has had it: 2, which is also what is found after an answer that was lost.
 constexpr const char *kConfirm = "local v = redis.call('get', KEYS[1]) "
+                                 "if v == ARGV[3] then return 2 end "
                                  "if v and v ~= ARGV[1] then return 0 end "
                                  "redis.call('set', KEYS[1], ARGV[3], 'PX', ARGV[2]) return 1";
 constexpr const char *kRelease = "if redis.call('get', KEYS[1]) == ARGV[1] then "
@@ -123,6 +125,18 @@ public:
     {
     }
 
+    // Remembers since when an event is ours, if the claim that follows gets it.
+    void claimed(const std::string &name)
+    {
+        claimed_ = name;
+        claimed_at_ = std::chrono::steady_clock::now();
+    }
+    // Whether the lease of the last claim was of this event, and cannot have run out yet.
+    bool still_ours(const std::string &name) const
+    {
+        return claimed_ == name && std::chrono::steady_clock::now() - claimed_at_ < options_.lease;
+    }
+
     // Runs a command and returns its answer. After an error of the connection the outcome is
     // unknown, and the next command connects anew.
     Reply command(const std::vector<std::string> &words)
@@ -196,6 +210,8 @@ private:
     }
 
     const RedisOptions &options_;
+    std::string claimed_;
+    std::chrono::steady_clock::time_point claimed_at_;
     std::unique_ptr<redisContext, decltype(&redisFree)> context_;
 };
 
@@ -219,6 +235,7 @@ RedisDedupStore::claim(PGconn * /*transaction*/, const std::string &consumer,
 {
     const std::string name = key(consumer, event_id);
     const std::string lease = std::to_string(options_.lease.count());
+    connection_->claimed(name);
     const Reply set = connection_->command({"SET", name, mark_, "NX", "PX", lease});
     if (set->type == REDIS_REPLY_STATUS)
         return Claim::first;
@@ -232,9 +249,13 @@ RedisDedupStore::claim(PGconn * /*transaction*/, const std::string &consumer,
 bool
 RedisDedupStore::confirm(const std::string &consumer, const std::string &event_id)
 {
-    const Reply answer = connection_->command({"EVAL", kConfirm, "1", key(consumer, event_id),
-                                               mark_, std::to_string(options_.ttl.count()), kDone});
-    return answer->type == REDIS_REPLY_INTEGER && answer->integer == 1;
+    const std::string name = key(consumer, event_id);
+    const Reply answer = connection_->command(
+        {"EVAL", kConfirm, "1", name, mark_, std::to_string(options_.ttl.count()), kDone});
+    if (answer->type != REDIS_REPLY_INTEGER)
+        return false;
+    // While our lease lasts nobody but we can have written that it is done.
+    return answer->integer == 1 || (answer->integer == 2 && connection_->still_ours(name));
 }
 
 void

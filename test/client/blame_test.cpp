@@ -134,7 +134,9 @@ TEST(Blame, AStopWhileRunLeavesWithAnExceptionHoldsForTheNextRun)
     scene.writer.write(scene.topic, "k", "{}", event_id(1));
     outbox::ConsumerOptions options = scene.options();
     options.max_attempts = 1;
-    options.dead_letter_suffix = "?"; // Kafka has no such topics
+    options.dead_letter_timeout = Milliseconds(200); // for nobody creates that topic
+    options.dead_letter_suffix = ".missing";
+    options.kafka_config["allow.auto.create.topics"] = "false";
     outbox::Consumer *self = nullptr;
     options.log = [&](outbox::LogLevel, const std::string &line)
     {

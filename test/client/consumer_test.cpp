@@ -170,7 +170,8 @@ TEST(Consumer, OffsetsThatTheTopicDoesNotHaveAreAnErrorWhenTheyAreInPostgres)
     EXPECT_EQ(scene.effects(), 0);
 }
 
-// Only Kafka itself knows that it is another topic, and what it tells is that the group is new to it.
+// Only Kafka itself knows that it is another topic, and what it tells is that the group is new to
+// it.
 TEST(Consumer, ATopicThatWasMadeAnewIsToldOfWhenItsOffsetsAreInPostgres)
 {
     if (kafka().kind() == "embedded")
@@ -306,4 +307,38 @@ TEST(Consumer, ItNeedsNoOtherRightsThanThoseOfTheManual)
     }
     EXPECT_EQ(scene.effects(), 60);
     scene.db.exec("drop owned by " + role + "; drop role " + role);
+}
+
+// librdkafka finds some out when a client is made, which for dead letters may be never.
+TEST(Consumer, OptionsThatCannotWorkAreRefusedWhenItIsMade)
+{
+    outbox::ConsumerOptions good = quick_options("group", "topic", "");
+    const auto make = [](const outbox::ConsumerOptions &options)
+    { return code_of([&] { const outbox::Consumer consumer(options, &insert_effect); }); };
+    EXPECT_EQ(make(good), "");
+    const std::vector<std::pair<std::string, std::string>> properties = {
+        {"retries", "0"},
+        {"max.in.flight", "100"},
+        {"linger.ms", "60000"},
+        {"queuing.strategy", "lifo"},
+        {"session.timeout.ms", "3000000"}};
+    for (const auto &[name, value] : properties)
+    {
+        outbox::ConsumerOptions options = good;
+        options.kafka_config[name] = value;
+        EXPECT_EQ(make(options), "22023") << name;
+    }
+    for (const std::string suffix : {"/dlq", " dlq", "\xC3\xA4", "?"})
+    {
+        outbox::ConsumerOptions options = good;
+        options.dead_letter_suffix = suffix;
+        EXPECT_EQ(make(options), "22023") << suffix;
+    }
+    for (const std::vector<std::string> &topics : std::vector<std::vector<std::string>>{
+             {"topic", "other", "topic"}, {"to pic"}, {"."}, {".."}, {"a/b"}})
+    {
+        outbox::ConsumerOptions options = good;
+        options.topics = topics;
+        EXPECT_EQ(make(options), "22023") << topics.front();
+    }
 }

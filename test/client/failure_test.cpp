@@ -1,9 +1,26 @@
 // Handlers that fail, records that nobody can process, and their way to the dead letters.
 #include <atomic>
+#include <random>
 
 #include "harness.h"
 
 using namespace outbox::test;
+
+namespace
+{
+
+// Bytes that nobody can compress.
+std::string
+noise(size_t size)
+{
+    std::mt19937 random(1);
+    std::string bytes;
+    while (bytes.size() < size)
+        bytes += static_cast<char>(random());
+    return bytes;
+}
+
+} // namespace
 
 TEST(Failure, AHandlerThatThrowsIsCalledAgainAndLeavesNoTraceOfItsFailures)
 {
@@ -123,7 +140,7 @@ TEST(Failure, WhenADeadLetterCannotBeWrittenTheConsumerStopsAndNothingIsLost)
     const std::string narrow = unique_name("narrow-");
     kafka().create_topic(narrow);
     kafka().create_topic(narrow + ".dlq", 1, {{"max.message.bytes", "1000"}});
-    const std::string big(5000, 'x');
+    const std::string big = noise(5000);
     scene.writer.write(narrow, "k", "{}", event_id(1), {}, 0);
     scene.writer.write(narrow, "k", big, event_id(2), {}, 0);
     scene.writer.write(narrow, "k", "{}", event_id(3), {}, 0);
@@ -248,4 +265,34 @@ TEST(Failure, ADatabaseWithoutTheExtensionEndsTheConsumerInsteadOfItsRecords)
         EXPECT_EQ(error.code().substr(0, 2), "3F");
     }
     EXPECT_EQ(group_lag(kafka().bootstrap(), options.consumer, scene.topic), 1);
+}
+
+// What a broker takes with the least of headers it does not take with those of a dead letter.
+TEST(Failure, ARecordThatJustFitsIntoKafkaCanBecomeADeadLetter)
+{
+    Scene scene;
+    const KafkaHandle client = make_kafka_client(RD_KAFKA_PRODUCER, kafka().bootstrap(),
+                                                 {{"message.max.bytes", "4000000"}});
+    const auto write = [&](const std::string &value, const std::string &id)
+    {
+        rd_kafka_headers_t *list = rd_kafka_headers_new(1);
+        rd_kafka_header_add(list, "id", -1, id.data(), static_cast<ssize_t>(id.size()));
+        ASSERT_EQ(rd_kafka_producev(client.get(), RD_KAFKA_VTYPE_TOPIC, scene.topic.c_str(),
+                                    RD_KAFKA_VTYPE_PARTITION, 0, RD_KAFKA_VTYPE_MSGFLAGS,
+                                    RD_KAFKA_MSG_F_COPY, RD_KAFKA_VTYPE_VALUE,
+                                    const_cast<char *>(value.data()), value.size(),
+                                    RD_KAFKA_VTYPE_HEADERS, list, RD_KAFKA_VTYPE_END),
+                  RD_KAFKA_RESP_ERR_NO_ERROR);
+    };
+    write(std::string(1048000, 'x'), event_id(1));
+    write(noise(1048000), event_id(2));
+    ASSERT_EQ(rd_kafka_flush(client.get(), 20000), RD_KAFKA_RESP_ERR_NO_ERROR);
+    ASSERT_EQ(records_in(kafka().bootstrap(), scene.topic), 2);
+    outbox::ConsumerOptions options = scene.options();
+    options.max_attempts = 1;
+    RunningConsumer consumer(options, [](PGconn *, const outbox::Record &)
+                             { throw std::runtime_error(std::string(1500, 'e')); });
+    EXPECT_TRUE(scene.drained(options.consumer));
+    consumer.finish();
+    EXPECT_EQ(records_in(kafka().bootstrap(), scene.topic + ".dlq"), 2);
 }

@@ -298,3 +298,63 @@ TEST(IdempotentRequest, BadInputIsRefusedAndChangesNothing)
     EXPECT_EQ(code_of([&] { IdempotentRequest(nullptr, "shop", "k", scene.hash); }), "55000");
     EXPECT_EQ(scene.database.connect().value("select count(*) from outbox.idempotency_keys"), "0");
 }
+
+TEST(IdempotentRequest, AnAnswerOfTwoPhasesThatIsRolledBackGivesTheKeyBack)
+{
+    RequestScene scene;
+    outbox::RequestOptions options;
+    options.mode = outbox::RequestMode::two_phase;
+    PGconn *connection = scene.connection.get();
+    const auto attempt = [&](const std::string &end)
+    {
+        IdempotentRequest request(connection, "shop", "k", scene.hash, options);
+        EXPECT_TRUE(request.to_be_done()) << end;
+        run_sql(connection, "begin");
+        request.complete({201, "x", "", {}});
+        run_sql(connection, end);
+    };
+    attempt("rollback");
+    attempt("rollback; begin; insert into payments values (1)"); // released within that one
+    run_sql(connection, "commit");
+    attempt("commit");
+    const IdempotentRequest again(connection, "shop", "k", scene.hash, options);
+    EXPECT_EQ(again.outcome(), Outcome::replay);
+}
+
+TEST(IdempotentRequest, ATimeThatPostgresCannotAddIsAUsageError)
+{
+    RequestScene scene;
+    outbox::RequestOptions options;
+    options.mode = outbox::RequestMode::two_phase;
+    for (std::chrono::milliseconds outbox::RequestOptions::*time :
+         {&outbox::RequestOptions::ttl, &outbox::RequestOptions::lease})
+        for (const auto value : {Milliseconds::max(), Milliseconds::min(), Milliseconds(0)})
+        {
+            outbox::RequestOptions odd = options;
+            odd.*time = value;
+            EXPECT_EQ(
+                code_of(
+                    [&]
+                    { IdempotentRequest(scene.connection.get(), "shop", "k", scene.hash, odd); }),
+                "22023")
+                << value.count();
+        }
+}
+
+// The work elsewhere begins when the constructor returns.
+TEST(IdempotentRequest, AKeyOfTwoPhasesIsOnDiskThoughCommitsAreAsynchronous)
+{
+    RequestScene scene;
+    PGconn *connection = scene.connection.get();
+    run_sql(connection, "set synchronous_commit = off");
+    outbox::RequestOptions options;
+    options.mode = outbox::RequestMode::two_phase;
+    Db db = scene.database.connect();
+    for (int i = 0; i < 5; ++i) // the server writes by itself, too, every 200 ms
+    {
+        const std::string before = db.value("select pg_current_wal_insert_lsn()");
+        const IdempotentRequest request(connection, "shop", "k" + std::to_string(i), scene.hash,
+                                        options);
+        EXPECT_EQ(db.value("select pg_current_wal_flush_lsn() > '" + before + "'::pg_lsn"), "t");
+    }
+}

@@ -273,3 +273,61 @@ TEST(Redis, AnEffectIsNotMadeAgainByTheProcessThatMadeIt)
     consumer.finish();
     EXPECT_EQ(calls, 1);
 }
+
+TEST(Redis, AConfirmWhoseAnswerWasLostIsNoExpiredClaim)
+{
+    RedisServer redis;
+    TcpProxy proxy;
+    outbox::RedisOptions options = redis.options();
+    proxy.forward_to(options.port);
+    options.port = proxy.port();
+    options.timeout = Milliseconds(1000);
+    options.lease = std::chrono::seconds(60);
+    RedisDedupStore mine(options);
+    RedisDedupStore others(redis.options());
+    ASSERT_EQ(mine.claim(nullptr, "c", kId), Claim::first);
+    proxy.set(TcpProxy::Mode::kDelay, Milliseconds(700)); // the answer comes too late
+    EXPECT_EQ(code_of([&] { (void) mine.confirm("c", kId); }), "08006");
+    EXPECT_TRUE(
+        wait_until(kSoon, [&] { return others.claim(nullptr, "c", kId) == Claim::repeated; }));
+    proxy.set(TcpProxy::Mode::kPass);
+    EXPECT_TRUE(mine.confirm("c", kId));
+    // Without a lease that lasts, somebody else may have been there.
+    options.lease = Milliseconds(50);
+    RedisDedupStore slow(options);
+    const std::string id = event_id(2);
+    ASSERT_EQ(slow.claim(nullptr, "c", id), Claim::first);
+    ASSERT_TRUE(wait_until(kSoon, [&] { return others.claim(nullptr, "c", id) == Claim::first; }));
+    EXPECT_TRUE(others.confirm("c", id));
+    EXPECT_FALSE(slow.confirm("c", id));
+}
+
+// What a full Redis evicts may be made again; what it refuses is tried again, and nobody is blamed.
+TEST(Redis, AFullRedisHoldsUpEffectsAndLosesNone)
+{
+    RedisServer redis;
+    redis.command({"CONFIG", "SET", "maxmemory-policy", "noeviction"});
+    redis.command({"CONFIG", "SET", "maxmemory", "1"});
+    RecordWriter writer(kafka().bootstrap());
+    const std::string topic = new_topic();
+    for (int i = 0; i < 5; ++i)
+        writer.send(topic, "k", "{}", event_id(i), {}, 0);
+    writer.flush();
+    outbox::ConsumerOptions options = redis_options(topic, redis.options());
+    options.max_attempts = 1;
+    std::map<std::string, int> effects;
+    std::atomic<int> calls{0};
+    RunningConsumer consumer(options,
+                             [&](PGconn *, const outbox::Record &record)
+                             {
+                                 ++effects[record.event_id];
+                                 ++calls;
+                             });
+    EXPECT_TRUE(wait_until(kSoon, [&] { return consumer.logged("Redis refuses"); }));
+    EXPECT_EQ(calls, 0);
+    redis.command({"CONFIG", "SET", "maxmemory", "0"});
+    EXPECT_TRUE(drained(options));
+    consumer.finish();
+    EXPECT_EQ(effects.size(), 5U);
+    EXPECT_EQ(calls, 5);
+}

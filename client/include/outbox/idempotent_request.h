@@ -83,6 +83,9 @@ public:
     // line on stderr tells. So let the object be made before, and destroyed after, whatever rolls
     // the transaction back:
     //
+    // The same holds for complete(): if the transaction in which it was called has been rolled back
+    // by then, the key is released.
+    //
     //     outbox::IdempotentRequest request(connection, scope, key, hash, two_phase);
     //     Transaction transaction(connection); // rolls back when an exception passes
     ~IdempotentRequest();
@@ -116,6 +119,7 @@ private:
     OUTBOX_LOCAL void release_within() const;
     OUTBOX_LOCAL void leave_single() const;
     OUTBOX_LOCAL void leave_two_phase() const;
+    OUTBOX_LOCAL void leave_completed() const;
 
     PGconn *connection_;
     const std::string scope_;

@@ -1,0 +1,93 @@
+// A consumer behind pgbouncer in transaction mode.
+#include <cstdlib>
+
+#include "harness.h"
+
+using namespace outbox::test;
+
+namespace
+{
+
+// On a free port of 127.0.0.1, with fewer connections than clients may have.
+class Pooler
+{
+public:
+    explicit Pooler(PgCluster &server) : port_(free_port())
+    {
+        const std::filesystem::path dir = run_dir() / unique_name("pgbouncer-");
+        std::filesystem::create_directory(dir);
+        write_file(dir / "users", "\"postgres\" \"\"\n");
+        write_file(
+            dir / "pgbouncer.ini",
+            "[databases]\n* = host=127.0.0.1 port=" + std::to_string(server.port()) +
+                " user=postgres\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = " +
+                std::to_string(port_) + "\nunix_socket_dir =\nauth_type = any\nauth_file = " +
+                (dir / "users").string() + "\npool_mode = transaction\ndefault_pool_size = 2\n");
+        give_to_server_user(dir);
+        const char *path = std::getenv("PATH");
+        Command command({"pgbouncer", (dir / "pgbouncer.ini").string()});
+        command.environment["PATH"] =
+            std::string(path == nullptr ? "/usr/bin" : path) + ":/usr/sbin";
+        command.as_server_user = true;
+        command.output = new_log("pgbouncer");
+        process_ = std::make_unique<Process>(command);
+    }
+    std::string conninfo(const std::string &database) const
+    {
+        return "host=127.0.0.1 user=postgres port=" + std::to_string(port_) + " dbname=" + database;
+    }
+
+private:
+    const int port_;
+    std::unique_ptr<Process> process_;
+};
+
+} // namespace
+
+// RESET ALL gives a pooled connection the settings that the pooler has opened it with.
+TEST(Pooler, TextIsTheSameForEachRecordInADatabaseThatIsNotInUtf8)
+{
+    Scene scene;
+    Db admin(scene.server, "postgres");
+    const std::string name = unique_name("latin_");
+    admin.exec("create database " + name + " encoding latin1 locale 'C' template template0");
+    {
+        Db db(scene.server, name);
+        db.exec("create extension outbox; create table effects (event_id uuid, text text, settings"
+                " text)");
+        const Pooler pooler(scene.server);
+        constexpr int kRecords = 8;
+        for (int i = 0; i < kRecords; ++i)
+            scene.writer.send(scene.topic, "k", "\xC3\xA4", event_id(i), {}, 0);
+        scene.writer.flush();
+        outbox::ConsumerOptions options = scene.options();
+        options.conninfo = pooler.conninfo(name);
+        options.offsets = outbox::OffsetPolicy::postgres;
+        int calls = 0;
+        RunningConsumer consumer(
+            options,
+            [&](PGconn *transaction, const outbox::Record &record)
+            {
+                if (++calls % 3 == 1)
+                    throw std::runtime_error("after a rollback, too");
+                const char *values[] = {record.event_id.c_str(), record.value->c_str()};
+                const std::unique_ptr<PGresult, decltype(&PQclear)> result(
+                    PQexecParams(
+                        transaction,
+                        "insert into effects values ($1, $2, concat_ws(' ', current_setting"
+                        "('client_encoding'), current_setting('application_name')))",
+                        2, nullptr, values, nullptr, nullptr, 0),
+                    &PQclear);
+                if (PQresultStatus(result.get()) != PGRES_COMMAND_OK)
+                    throw std::runtime_error(PQerrorMessage(transaction));
+                run_sql(transaction, "set client_encoding = 'sql_ascii'; set work_mem = '77kB'");
+            });
+        EXPECT_TRUE(scene.drained(options.consumer));
+        consumer.finish();
+        EXPECT_EQ(db.value("select count(*) from effects where length(text) = 1"),
+                  std::to_string(kRecords));
+        EXPECT_EQ(db.value("select string_agg(distinct settings, '|') from effects"),
+                  "UTF8 outbox consumer " + options.consumer);
+    }
+    admin.exec("drop database " + name + " with (force)");
+}
