@@ -6,15 +6,6 @@ namespace outbox
 namespace
 {
 
-constexpr int kMaxIndexes = 8;
-
-struct OpenIndexes
-{
-    int count;
-    Relation indexes[kMaxIndexes];
-    IndexInfo *infos[kMaxIndexes];
-};
-
 bool
 is_plain(const IndexInfo *info)
 {
@@ -23,14 +14,47 @@ is_plain(const IndexInfo *info)
 }
 
 void
+insert_entries(Relation table, TupleTableSlot *row, OpenIndexes *open)
+{
+    for (int i = 0; i < open->count; i++)
+    {
+        IndexInfo *info = open->infos[i];
+        if (!info->ii_ReadyForInserts)
+            continue;
+        Datum values[INDEX_MAX_KEYS];
+        bool nulls[INDEX_MAX_KEYS];
+        FormIndexDatum(info, row, nullptr, values, nulls);
+        insert_index_entry(open->indexes[i], values, nulls, &row->tts_tid, table, info);
+    }
+}
+
+void
+insert_by_executor(Relation table, TupleTableSlot *row)
+{
+    row->tts_tableOid = RelationGetRelid(table);
+    EState *estate = CreateExecutorState();
+    ResultRelInfo *result = makeNode(ResultRelInfo);
+    InitResultRelInfo(result, table, 1, nullptr, 0);
+    ExecOpenIndices(result, false);
+    table_tuple_insert(table, row, GetCurrentCommandId(true), 0, nullptr);
+    insert_index_entries(result, row, estate);
+    ExecCloseIndices(result);
+    FreeExecutorState(estate);
+}
+
+} // namespace
+
+void
 close_indexes(OpenIndexes *open)
 {
     for (int i = 0; i < open->count; i++)
+    {
+        end_index_inserts(open->indexes[i], open->infos[i]);
         index_close(open->indexes[i], NoLock);
+    }
     open->count = 0;
 }
 
-// Returns false, and has none open, when one of them is for the executor.
 bool
 open_indexes(Relation table, OpenIndexes *open)
 {
@@ -52,44 +76,20 @@ open_indexes(Relation table, OpenIndexes *open)
 }
 
 void
-insert_entries(Relation table, TupleTableSlot *row, OpenIndexes *open)
+insert_row(Relation table, TupleTableSlot *row, OpenIndexes *indexes)
 {
-    for (int i = 0; i < open->count; i++)
-    {
-        IndexInfo *info = open->infos[i];
-        if (!info->ii_ReadyForInserts)
-            continue;
-        Datum values[INDEX_MAX_KEYS];
-        bool nulls[INDEX_MAX_KEYS];
-        FormIndexDatum(info, row, nullptr, values, nulls);
-        insert_index_entry(open->indexes[i], values, nulls, &row->tts_tid, table, info);
-    }
-}
-
-void
-insert_by_executor(Relation table, TupleTableSlot *row)
-{
-    EState *estate = CreateExecutorState();
-    ResultRelInfo *result = makeNode(ResultRelInfo);
-    InitResultRelInfo(result, table, 1, nullptr, 0);
-    ExecOpenIndices(result, false);
+    row->tts_tableOid = RelationGetRelid(table);
     table_tuple_insert(table, row, GetCurrentCommandId(true), 0, nullptr);
-    insert_index_entries(result, row, estate);
-    ExecCloseIndices(result);
-    FreeExecutorState(estate);
+    insert_entries(table, row, indexes);
 }
-
-} // namespace
 
 void
 insert_row(Relation table, TupleTableSlot *row)
 {
-    row->tts_tableOid = RelationGetRelid(table);
     OpenIndexes open;
     if (!open_indexes(table, &open))
         return insert_by_executor(table, row);
-    table_tuple_insert(table, row, GetCurrentCommandId(true), 0, nullptr);
-    insert_entries(table, row, &open);
+    insert_row(table, row, &open);
     close_indexes(&open);
 }
 

@@ -117,82 +117,76 @@ emit(FunctionCallInfo fcinfo, const char *name, bool bytes)
     PG_RETURN_UUID_P(id);
 }
 
-// A row that the trigger is given.
+// A row that the trigger is given, taken apart.
 struct NewRow
 {
     HeapTuple tuple;
     TupleDesc desc;
     EventLayout layout;
-};
+    Datum *values;
+    bool *nulls;
 
-Datum
-column(const NewRow &row, EventColumn number, bool *is_null)
-{
-    return heap_getattr(row.tuple, row.layout.place_of(number), row.desc, is_null);
-}
-
-text *
-text_column(const NewRow &row, EventColumn number)
-{
-    bool is_null;
-    const Datum value = column(row, number, &is_null);
-    return is_null ? nullptr : DatumGetTextPP(value);
-}
-
-Jsonb *
-jsonb_column(const NewRow &row, EventColumn number)
-{
-    bool is_null;
-    const Datum value = column(row, number, &is_null);
-    return is_null ? nullptr : DatumGetJsonbP(value);
-}
-
-// What is to be changed in it.
-struct Changes
-{
-    int count;
-    int columns[kEventColumns];
-    Datum values[kEventColumns];
-    bool nulls[kEventColumns];
-
-    void set(const NewRow &row, EventColumn number, Datum value)
+    Datum value(EventColumn column) const { return values[layout.place_of(column) - 1]; }
+    bool is_null(EventColumn column) const { return nulls[layout.place_of(column) - 1]; }
+    void set(EventColumn column, Datum value)
     {
-        columns[count] = row.layout.place_of(number);
-        values[count] = value;
-        nulls[count++] = false;
+        values[layout.place_of(column) - 1] = value;
+        nulls[layout.place_of(column) - 1] = false;
     }
 };
 
-HeapTuple
-changed(const NewRow &row, Changes &changes)
+NewRow
+new_row(const TriggerData *data)
 {
-    return heap_modify_tuple_by_cols(row.tuple, row.desc, changes.count, changes.columns,
-                                     changes.values, changes.nulls);
+    NewRow row = {};
+    row.tuple = data->tg_trigtuple;
+    row.desc = RelationGetDescr(data->tg_relation);
+    row.layout = event_layout(data->tg_relation);
+    const Size columns = static_cast<Size>(row.desc->natts);
+    row.values = static_cast<Datum *>(palloc(columns * sizeof(Datum)));
+    row.nulls = static_cast<bool *>(palloc(columns * sizeof(bool)));
+    heap_deform_tuple(row.tuple, row.desc, row.values, row.nulls);
+    return row;
+}
+
+// The row with what was set.
+HeapTuple
+changed(const NewRow &row)
+{
+    return heap_form_tuple(row.desc, row.values, row.nulls);
+}
+
+text *
+text_column(const NewRow &row, EventColumn column)
+{
+    return row.is_null(column) ? nullptr : DatumGetTextPP(row.value(column));
+}
+
+Jsonb *
+jsonb_column(const NewRow &row, EventColumn column)
+{
+    return row.is_null(column) ? nullptr : DatumGetJsonbP(row.value(column));
 }
 
 // A row with the numbers of its own: of a restored dump, or from insert_event(). A dump's
 // transaction ids mean nothing here, so they are marked by their sign until the relay has looked at
 // them; see bgworker/publishing/restore.cpp.
 bool
-has_numbers(const NewRow &row, int64 *xid, int64 *seq)
+has_numbers(const NewRow &row)
 {
-    bool no_xid;
-    bool no_seq;
-    *xid = DatumGetInt64(column(row, kXid, &no_xid));
-    *seq = DatumGetInt64(column(row, kSeq, &no_seq));
-    return !no_xid && !no_seq;
+    return !row.is_null(kXid) && !row.is_null(kSeq);
 }
 
 // Below 0 until the relay has settled it; one that was settled in the dumped database comes as if
 // the first transaction had written it.
 HeapTuple
-mark_restored(const NewRow &row, int64 xid)
+mark_restored(NewRow &row)
 {
+    const int64 xid = DatumGetInt64(row.value(kXid));
     if (xid < 0)
         return row.tuple;
-    Changes changes = {};
-    changes.set(row, kXid, Int64GetDatum(-Max(xid, 1)));
-    return changed(row, changes);
+    row.set(kXid, Int64GetDatum(-Max(xid, 1)));
+    return changed(row);
 }
 
 EventInput
@@ -226,39 +220,35 @@ check_created_at(TimestampTz created_at)
 }
 
 HeapTuple
-complete_row(const NewRow &row)
+complete_row(NewRow &row)
 {
     const EventInput event = event_of_row(row);
     check_event(event);
 
-    Changes changes = {};
     Datum xid;
     Datum seq;
     stamp(event, &xid, &seq);
-    changes.set(row, kSeq, seq);
-    changes.set(row, kXid, xid);
+    row.set(kSeq, seq);
+    row.set(kXid, xid);
 
-    bool is_null;
     const TimestampTz now = GetCurrentTimestamp();
-    const Datum given = column(row, kId, &is_null);
     pg_uuid_t made;
-    if (is_null)
+    if (row.is_null(kId))
     {
         make_event_id(now, &made);
-        changes.set(row, kId, UUIDPGetDatum(&made));
+        row.set(kId, UUIDPGetDatum(&made));
         note_emitted(nullptr);
     }
     else
     {
-        const pg_uuid_t *id = DatumGetUUIDP(given);
+        const pg_uuid_t *id = DatumGetUUIDP(row.value(kId));
         note_emitted(made_last(id) ? nullptr : id);
     }
-    const Datum created_at = column(row, kCreatedAt, &is_null);
-    if (is_null)
-        changes.set(row, kCreatedAt, TimestampTzGetDatum(now));
+    if (row.is_null(kCreatedAt))
+        row.set(kCreatedAt, TimestampTzGetDatum(now));
     else
-        check_created_at(DatumGetTimestampTz(created_at));
-    return changed(row, changes);
+        check_created_at(DatumGetTimestampTz(row.value(kCreatedAt)));
+    return changed(row);
 }
 
 bool
@@ -331,34 +321,29 @@ refuse_later_trigger(const TriggerData *data)
 HeapTuple
 emitted_row(const NewRow &row)
 {
-    bool no_id;
-    bool no_time;
-    const Datum id = column(row, kId, &no_id);
-    const Datum created_at = column(row, kCreatedAt, &no_time);
-    if (no_id || !is_being_inserted(DatumGetUUIDP(id)))
+    if (row.is_null(kId) || !is_being_inserted(DatumGetUUIDP(row.value(kId))))
         refuse_changed_id();
     check_event(event_of_row(row));
-    if (!no_time)
-        check_created_at(DatumGetTimestampTz(created_at));
+    if (!row.is_null(kCreatedAt))
+        check_created_at(DatumGetTimestampTz(row.value(kCreatedAt)));
     return row.tuple;
 }
 
 HeapTuple
-inserted_row(const NewRow &row, const TriggerData *data)
+inserted_row(NewRow &row, const TriggerData *data)
 {
     if (is_repeated(data))
         return row.tuple;
     refuse_later_trigger(data);
-    int64 xid;
-    int64 seq;
-    const bool numbered = has_numbers(row, &xid, &seq);
-    const RowOf origin = row_of(numbered, xid, seq);
+    const bool numbered = has_numbers(row);
+    const RowOf origin =
+        row_of(numbered, DatumGetInt64(row.value(kXid)), DatumGetInt64(row.value(kSeq)));
     if (!numbered)
         return complete_row(row);
     if (origin == RowOf::emit)
         return emitted_row(row);
     check_restored(row, data, origin);
-    return mark_restored(row, xid);
+    return mark_restored(row);
 }
 
 } // namespace
@@ -401,8 +386,7 @@ extern "C"
     {
         const TriggerData *data = outbox::own_trigger(fcinfo, "before_event_insert", "events",
                                                       outbox::Firing::before_insert_row);
-        const outbox::NewRow row = {data->tg_trigtuple, RelationGetDescr(data->tg_relation),
-                                    outbox::event_layout(data->tg_relation)};
+        outbox::NewRow row = outbox::new_row(data);
         outbox::require_usable(data->tg_relation);
         PG_RETURN_POINTER(outbox::inserted_row(row, data));
     }

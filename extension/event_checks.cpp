@@ -168,9 +168,12 @@ check_attribute(const char *what, const char *attribute, const text *value)
 }
 
 void
-check_size(const SentSize &size)
+check_size(const EventInput &event, HeadersFormat format)
 {
     const int64 limit = settings.max_event_bytes;
+    if (surely_fits(event, limit))
+        return;
+    const SentSize size = sent_size(event, format);
     if (size.total() <= limit)
         return;
     ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
@@ -203,7 +206,7 @@ check_event(const EventInput &event)
     const HeadersFormat format = headers_of(check_topic(event));
     if (event.headers != nullptr)
         check_headers(event.headers);
-    check_size(sent_size(event, format));
+    check_size(event, format);
     if (has_cloudevents(format))
     {
         check_attribute("aggregate_type", "ce_aggregatetype", event.aggregate_type);

@@ -40,13 +40,17 @@ constexpr Expected kExpected[kEventColumns] = {
 };
 
 EventLayout layouts[kRingSlots];
+uint64 changes = 0;
 
 void
 forget(Datum, Oid relation)
 {
     for (EventLayout &layout : layouts)
         if (!OidIsValid(relation) || layout.table == relation)
+        {
             layout.table = InvalidOid;
+            changes++;
+        }
 }
 
 void
@@ -170,6 +174,12 @@ event_layout(Relation partition)
     kept = fresh;
     kept.table = table;
     return kept;
+}
+
+uint64
+layout_changes()
+{
+    return changes;
 }
 
 void

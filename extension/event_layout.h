@@ -24,6 +24,10 @@ struct EventLayout
 // table cannot be used as it is, and undefined_table for one that is no partition of ours.
 OUTBOX_FOR_RELAY const EventLayout &event_layout(Relation partition);
 
+// Goes up whenever a partition may have become another one than event_layout() and
+// require_usable() have seen.
+uint64 layout_changes();
+
 // What may be written to: raises object_not_in_prerequisite_state for a partition that is detached
 // or unlogged, as what goes there would be lost.
 void require_usable(Relation partition);

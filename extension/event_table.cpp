@@ -1,7 +1,7 @@
 #include "core/uuid7.h"
 
 #include "direct_insert.h"
-#include "event_layout.h"
+#include "kept_table.h"
 #include "own_relations.h"
 #include "settings.h"
 
@@ -25,7 +25,7 @@ pg_uuid_t last_made;
 // Random bytes are drawn in bulk: one call for many ids.
 struct RandomPool
 {
-    uint8 bytes[512];
+    uint8 bytes[2048];
     size_t used;
 };
 RandomPool pool = {{}, sizeof(RandomPool::bytes)};
@@ -168,6 +168,39 @@ insert_with_rules(Relation table, const EventLayout &layout, TupleTableSlot *row
     FreeExecutorState(estate);
 }
 
+// Of an event, into the columns that are ours; all others are null.
+void
+fill(TupleTableSlot *row, const EventLayout &layout, const Datum *values, const bool *nulls)
+{
+    memset(row->tts_isnull, true,
+           sizeof(bool) * static_cast<size_t>(row->tts_tupleDescriptor->natts));
+    for (int i = 0; i < kEventColumns; i++)
+    {
+        row->tts_values[layout.place[i] - 1] = values[i];
+        row->tts_isnull[layout.place[i] - 1] = nulls[i];
+    }
+}
+
+// The row as a tuple, which saves the table the copies that it makes of a virtual one. The slot is
+// one for tuples, and to be cleared before the memory context is reset.
+void
+make_tuple(TupleTableSlot *row)
+{
+    HeapTuple tuple = heap_form_tuple(row->tts_tupleDescriptor, row->tts_values, row->tts_isnull);
+    ExecStoreHeapTuple(tuple, row, true);
+}
+
+void
+insert_into(KeptTable *kept, const Datum *values, const bool *nulls)
+{
+    kept->busy = true;
+    fill(kept->row, kept->layout, values, nulls);
+    make_tuple(kept->row);
+    insert_row(kept->table, kept->row, &kept->indexes);
+    ExecClearTuple(kept->row);
+    kept->busy = false;
+}
+
 } // namespace
 
 int64
@@ -214,20 +247,19 @@ made_last(const pg_uuid_t *id)
 void
 insert_event(int slot_number, Datum *values, bool *nulls)
 {
-    Relation table = table_open(events_table(slot_number), RowExclusiveLock);
+    const Oid oid = events_table(slot_number);
+    KeptTable *kept = kept_table(oid);
+    if (kept != nullptr)
+        return insert_into(kept, values, nulls);
+    Relation table = table_open(oid, RowExclusiveLock);
     require_usable(table);
     const EventLayout layout = event_layout(table);
-    TupleTableSlot *row = MakeSingleTupleTableSlot(RelationGetDescr(table), &TTSOpsVirtual);
-    memset(row->tts_isnull, true,
-           sizeof(bool) * static_cast<size_t>(RelationGetDescr(table)->natts));
-    for (int i = 0; i < kEventColumns; i++)
-    {
-        row->tts_values[layout.place[i] - 1] = values[i];
-        row->tts_isnull[layout.place[i] - 1] = nulls[i];
-    }
+    TupleTableSlot *row = MakeSingleTupleTableSlot(
+        RelationGetDescr(table), layout.plain ? &TTSOpsHeapTuple : &TTSOpsVirtual);
+    fill(row, layout, values, nulls);
     if (layout.plain)
     {
-        ExecStoreVirtualTuple(row);
+        make_tuple(row);
         insert_row(table, row);
     }
     else

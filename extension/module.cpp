@@ -3,6 +3,7 @@
 #include "bgworker/launcher/launcher.h"
 #include "commit_guard.h"
 #include "hidden_statements.h"
+#include "kept_table.h"
 #include "settings.h"
 #include "shared_state.h"
 #include "transaction.h"
@@ -23,6 +24,7 @@ extern "C"
         outbox::define_settings();
         outbox::register_transaction_callbacks();
         outbox::install_utility_hook();
+        outbox::install_statement_hook();
 
         // During pg_upgrade nothing may be published: neither shared memory nor workers.
         if (!process_shared_preload_libraries_in_progress || IsBinaryUpgrade)

@@ -28,12 +28,22 @@ struct NumericForm
     }
 };
 
+constexpr uint16 kFormMask = 0xC000;
+constexpr uint16 kShortForm = 0x8000;
+
+// Most numbers: up to 64 groups before the point and 63 digits behind it.
+inline bool
+has_short_form(Numeric value)
+{
+    uint16 header;
+    memcpy(&header, VARDATA_ANY(value), sizeof(header));
+    return (header & kFormMask) == kShortForm;
+}
+
 inline NumericForm
 form_of(Numeric value)
 {
-    constexpr uint16 kFormMask = 0xC000;
     constexpr uint16 kNegativeForm = 0x4000;
-    constexpr uint16 kShortForm = 0x8000;
     constexpr uint16 kSpecialForm = 0xC000;
     constexpr uint16 kLongScale = 0x3FFF;
     // The short form has all in 16 bits: its mark, the sign, the scale, and the weight in two's

@@ -216,7 +216,8 @@ insert_by_rules(Relation table, TupleTableSlot *row, EState *estate)
     ExecResetTupleTable(estate->es_tupleTable, false);
 }
 
-// One entry of an index that is not unique.
+// One entry of an index that is not unique. Index and info keep what is found out for the next
+// entry, until end_index_inserts().
 inline void
 insert_index_entry(Relation index, Datum *values, bool *nulls, ItemPointer place, Relation table,
                    IndexInfo *info)
@@ -226,8 +227,16 @@ insert_index_entry(Relation index, Datum *values, bool *nulls, ItemPointer place
 #else
     (void) index_insert(index, values, nulls, place, table, UNIQUE_CHECK_NO, info);
 #endif
+}
+
+inline void
+end_index_inserts(Relation index, IndexInfo *info)
+{
 #if PG_VERSION_NUM >= 170000
     index_insert_cleanup(index, info);
+#else
+    (void) index;
+    (void) info;
 #endif
 }
 
@@ -286,6 +295,15 @@ write_int(int32 value, char *text)
     return strlen(text);
 #endif
 }
+
+// What ExecutorRun hooks are given, to be handed on.
+#if PG_VERSION_NUM >= 180000
+#define OUTBOX_EXECUTE_ONCE
+#define OUTBOX_SAME_EXECUTE_ONCE
+#else
+#define OUTBOX_EXECUTE_ONCE , bool execute_once
+#define OUTBOX_SAME_EXECUTE_ONCE , execute_once
+#endif
 
 // What ProcessUtility hooks are given, to be handed on.
 #if PG_VERSION_NUM >= 140000

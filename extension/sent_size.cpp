@@ -191,7 +191,72 @@ text_bytes(const text *value, const char *what)
     return value == nullptr ? 0 : utf8_bytes(text_view(value), {what, {}});
 }
 
+// At most so many bytes of JSON come of a stored one: \u0001. An entry's four bytes pay for what is
+// put around it, and for the text of true, false and null, and a container's header for its own.
+constexpr int64 kMostOfByte = 6;
+
+// At most so many come of a number in the short form: 64 groups before the point, 63 digits behind.
+constexpr int64 kMostOfShortNumber = 64 * kDigitsOfGroup + 63 + 2;
+
+// A level of JSON takes eight bytes at least, so that in these no limit on them is reached.
+constexpr int64 kFewBytes = 8192;
+static_assert(kFewBytes / 8 <= kMaxJsonDepth);
+
+// How many numbers there are in a container; -1 when one of them is in the long form.
+int
+short_numbers(JsonbContainer *container)
+{
+    const size_t size = JsonContainerSize(container);
+    const size_t entries = JsonContainerIsObject(container) ? 2 * size : size;
+    JsonbEntries at(container, entries);
+    int count = 0;
+    for (size_t i = 0; i < entries; i++, at.next())
+    {
+        int more = 0;
+        if (JBE_ISNUMERIC(at.entry()))
+            more = has_short_form(reinterpret_cast<Numeric>(at.aligned())) ? 1 : -1;
+        else if (JBE_ISCONTAINER(at.entry()))
+            more = short_numbers(reinterpret_cast<JsonbContainer *>(at.aligned()));
+        if (more < 0)
+            return -1;
+        count += more;
+    }
+    return count;
+}
+
+// No less than the JSON takes, as payload or as headers; -1: to be measured.
+int64
+most_json_bytes(Jsonb *json)
+{
+    if (json == nullptr)
+        return 0;
+    const int64 stored = VARSIZE(json);
+    const int numbers = stored <= kFewBytes ? short_numbers(&json->root) : -1;
+    return numbers < 0 ? -1 : stored * kMostOfByte + numbers * kMostOfShortNumber;
+}
+
+int64
+stored_bytes(const struct varlena *value)
+{
+    return value == nullptr ? 0 : static_cast<int64>(VARSIZE_ANY_EXHDR(value));
+}
+
 } // namespace
+
+bool
+surely_fits(const EventInput &event, int64 limit)
+{
+    // In other encodings a text can grow, or have no equivalent.
+    if (GetDatabaseEncoding() != PG_UTF8)
+        return false;
+    const int64 payload = most_json_bytes(event.payload);
+    const int64 headers = most_json_bytes(event.headers);
+    // No format has a name more than twice.
+    const int64 names = stored_bytes(event.aggregate_type) + stored_bytes(event.aggregate_id) +
+                        stored_bytes(event.event_type) + stored_bytes(event.partition_key);
+    return payload >= 0 && headers >= 0 &&
+           payload + headers + stored_bytes(event.payload_bytes) + 2 * names <= limit;
+}
 
 SentSize
 sent_size(const EventInput &event, HeadersFormat format)

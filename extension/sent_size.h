@@ -46,4 +46,8 @@ constexpr int kMaxJsonDepth = 2000;
 // program_limit_exceeded for JSON that is nested too deep.
 OUTBOX_FOR_RELAY SentSize sent_size(const EventInput &event, HeadersFormat format);
 
+// Whether it is clear without a look at the texts that sent_size() is within the limit in every
+// format, and raises nothing. True for most events.
+bool surely_fits(const EventInput &event, int64 limit);
+
 } // namespace outbox

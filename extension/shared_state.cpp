@@ -243,6 +243,16 @@ announce_position(DatabaseSlot *slot)
     ConditionVariableBroadcast(&slot->position_written);
 }
 
+bool
+awaits_events(DatabaseSlot *slot)
+{
+    // The events are visible before the state is read, and a new relay's state is written before it
+    // looks for events: one of the two sees the other's.
+    pg_memory_barrier();
+    return *const_cast<const volatile RelayState *>(&slot->report.state) !=
+           RelayState::not_configured;
+}
+
 void
 wake_relay(DatabaseSlot *slot)
 {

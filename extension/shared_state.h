@@ -40,7 +40,7 @@ struct RelayReport
     int32 consecutive_failures;
     TimestampTz next_attempt_at; // 0: none
     TimestampTz last_error_at;   // 0: none
-    bool ended_by_error;         // last_error is why the process ended; the next one keeps showing it
+    bool ended_by_error; // last_error is why the process ended; the next one keeps showing it
     char last_error[512];
     char config_error[512];
 };
@@ -147,6 +147,11 @@ OUTBOX_FOR_RELAY int64 backlog_of(DatabaseSlot *slot);
 
 // Wakes who waits for a position.
 OUTBOX_FOR_RELAY void announce_position(DatabaseSlot *slot);
+
+// Whether the slot's relay has anything to do when an event commits. One without
+// outbox.bootstrap_servers has not: whoever publishes once there are any is a new process, which
+// `starting` is reported for before it begins. No lock, no error.
+bool awaits_events(DatabaseSlot *slot);
 
 // Set the latch of the slot's relay, or of the launcher, if there is one. No lock, no error: safe
 // in a commit callback. A stale process number only wakes somebody for nothing.

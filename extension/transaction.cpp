@@ -167,7 +167,8 @@ announce_commit()
     if (events > 0 && slot != nullptr)
     {
         pg_atomic_fetch_add_u64(&slot->emitted, static_cast<int64>(events));
-        wake_relay(slot);
+        if (awaits_events(slot))
+            wake_relay(slot);
     }
     if (ledger.deliveries_changed && slot != nullptr)
     {

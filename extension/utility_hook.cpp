@@ -1,5 +1,6 @@
 #include "utility_hook.h"
 
+#include "kept_table.h"
 #include "prepared.h"
 #include "shared_state.h"
 
@@ -200,6 +201,7 @@ on_utility(PlannedStmt *statement, const char *query,
            OUTBOX_UTILITY_TREE ProcessUtilityContext context, ParamListInfo params,
            QueryEnvironment *environment, DestReceiver *destination, QueryCompletion *completion)
 {
+    close_kept_tables();
     Node *command = statement->utilityStmt;
     const TransactionStmt *transaction =
         IsA(command, TransactionStmt) ? castNode(TransactionStmt, command) : nullptr;
