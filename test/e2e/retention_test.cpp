@@ -186,6 +186,37 @@ TEST(Retention, ManyTurnsOfTheRingUnderLoadLoseNothingAndLeaveNothingBehind)
     EXPECT_EQ(database.connect().value("select outbox.current_slot()"), current);
 }
 
+TEST(Retention, AStatementWritesToTheNextPartitionOnceTheRingHasTurned)
+{
+    OwnCluster server(kShortRetention);
+    TestDatabase database(server);
+    kafka().create_topic(database.topic());
+    Consumer consumer(kafka().bootstrap(), {database.topic()});
+    Db db = database.connect();
+    db.exec("create function turned(since smallint) returns text language plpgsql as $$ begin "
+            "for i in 1..400 loop "
+            "  if outbox.current_slot() <> since then return ''; end if; "
+            "  perform pg_sleep(0.02); "
+            "end loop; "
+            "raise exception 'the ring does not turn'; end $$");
+    // The ring turns for events only.
+    db.exec("select outbox.emit($1, 'key', 'made', '0')", database.type());
+    db.exec("begin");
+    db.exec("create temporary table emitted as select n, outbox.emit($1, 'key' || "
+            "case when n % 4 = 0 then turned(outbox.current_slot()) else '' end, 'made', "
+            "to_jsonb(n)) as id from generate_series(1, 12) n",
+            database.type());
+    EXPECT_EQ(db.value("select count(distinct e.tableoid) || ' ' || "
+                       "bool_and(e.tableoid = ('outbox.events_' || e.slot)::regclass) "
+                       "from outbox.events e join emitted m using (id)"),
+              "4 true");
+    db.exec("commit");
+    consumer.read_until(kLong, [](const auto &records) { return records.size() >= 13; });
+    ASSERT_EQ(consumer.records().size(), 13u);
+    for (size_t n = 0; n < consumer.records().size(); ++n)
+        EXPECT_EQ(consumer.records()[n].value, std::to_string(n));
+}
+
 TEST(Retention, WhoWritesToOrReadsAnOldPartitionKeepsItAndNobodyWaits)
 {
     OwnCluster server(kShortRetention);

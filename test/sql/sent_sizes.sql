@@ -26,6 +26,24 @@ select count(*), max(abs(pg_temp.difference(document))) from (
 select pg_temp.difference('null'), pg_temp.difference('""'), pg_temp.difference('{}'),
   pg_temp.difference((repeat('[', 1900) || repeat(']', 1900))::jsonb);
 
+-- Small events are not measured when they surely fit. What grows most from the database to Kafka: at the limit, and a byte above it.
+set outbox.max_event_size = '4kB';
+create function pg_temp.at_limit(document jsonb, more int) returns text language plpgsql as $$
+begin
+  perform outbox.emit('order', '1', 'made', jsonb_build_array(document, repeat('x', 4096 - 10 - octet_length(jsonb_build_array(document, '')::text) + more)));
+  return 'fits';
+exception when program_limit_exceeded then
+  return 'too large';
+end $$;
+select more, pg_temp.at_limit(document, more), count(*) from (
+  select to_jsonb(repeat(c, n)) from unnest(array[chr(1), chr(9), '"', 'x', chr(8364)]) c, generate_series(1, 670, 9) n
+  union all select to_jsonb(array_fill(v, array[n])) from unnest(array['{}', '[]', 'null', 'true', 'false', '0', '-1', '""', '"\u0001"', '[[]]', '{"": false}', '{"\u0001": -0.1}']::jsonb[]) v, generate_series(1, 2000, 71) n
+  union all select to_jsonb(array_fill((sign || digits || 'e' || exponent)::numeric, array[n])) from unnest(array['', '-']) sign, unnest(array['1', '9999']) digits, unnest(array[-63, -62, 0, 3, 4, 251, 252, 256]) exponent, generate_series(1, 15, 7) n
+  union all select to_jsonb(array_fill(('-1' || repeat('0', 255) || '.' || repeat(d, 63))::numeric, array[n])) from unnest(array['0', '9']) d, generate_series(1, 12) n
+  union all select (repeat('[', n) || repeat(']', n))::jsonb from generate_series(1, 400, 7) n
+  union all select jsonb_object_agg(chr(1 + i) || i, i) from generate_series(1, 20) i) d(document), unnest(array[0, 1]) more
+where octet_length(document::text) < 4060 group by 1, 2 order by 1, 2;
+
 -- Numbers that take ten bytes in the database, and 131 kB in Kafka.
 reset outbox.max_event_size;
 create function pg_temp.try(statement text) returns text language plpgsql as $$
