@@ -5,6 +5,8 @@
 #include "text.h"
 
 #include <array>
+#include <cstdint>
+#include <string_view>
 
 namespace outbox::v0
 {
@@ -12,7 +14,6 @@ namespace outbox::v0
 namespace
 {
 
-using detail::ArrayLiteral;
 using detail::Param;
 
 // Bounds of one statement of emit_many(): beyond, a larger one gains nothing.
@@ -22,16 +23,23 @@ constexpr std::size_t kMaxBytes = 1 << 20;
 constexpr const char *kEmit = "select outbox.emit($1, $2, $3, $4, $5, $6, $7, $8)";
 constexpr const char *kEmitBytes = "select outbox.emit_bytes($1, $2, $3, $4, $5, $6, $7, $8)";
 
+// PostgreSQL's numbers of types, which never change.
+constexpr std::uint32_t kBytea = 17;
+constexpr std::uint32_t kInt4 = 23;
+constexpr std::uint32_t kText = 25;
+constexpr std::uint32_t kJsonb = 3802;
+
 // The same for arrays. Each names only the functions that it needs, as the caller may have no right
 // to the other one. A function scan gives its rows in their order.
 #define OUTBOX_EVENT_COLUMNS                                                                       \
     "from unnest($1::text[], $2::text[], $3::text[], $4::jsonb[], $5::bytea[], $6::jsonb[],"       \
-    " $7::text[], $8::uuid[], $9::int[])"                                                          \
+    " $7::text[], $8::text[], $9::int[])"                                                          \
     " as e (type, id, event, payload, bytes, headers, key, event_id, version)"
 #define OUTBOX_EMIT_ROW                                                                            \
-    "outbox.emit(e.type, e.id, e.event, e.payload, e.headers, e.key, e.event_id, e.version)"
+    "outbox.emit(e.type, e.id, e.event, e.payload, e.headers, e.key, e.event_id::uuid, e.version)"
 #define OUTBOX_EMIT_BYTES_ROW                                                                      \
-    "outbox.emit_bytes(e.type, e.id, e.event, e.bytes, e.headers, e.key, e.event_id, e.version)"
+    "outbox.emit_bytes(e.type, e.id, e.event, e.bytes, e.headers, e.key, e.event_id::uuid, "       \
+    "e.version)"
 constexpr const char *kEmitRows = "select " OUTBOX_EMIT_ROW " " OUTBOX_EVENT_COLUMNS;
 constexpr const char *kEmitBytesRows = "select " OUTBOX_EMIT_BYTES_ROW " " OUTBOX_EVENT_COLUMNS;
 constexpr const char *kEmitMixedRows = "select case when e.bytes is null then " OUTBOX_EMIT_ROW
@@ -64,7 +72,7 @@ size_of(const Event &event)
     if (const Json *json = std::get_if<Json>(&event.payload))
         size += json->text.size();
     if (const Bytes *bytes = std::get_if<Bytes>(&event.payload))
-        size += 2 * bytes->data.size();
+        size += bytes->data.size();
     for (const auto &[name, value] : event.headers)
         size += name.size() + value.size();
     return size;
@@ -84,11 +92,62 @@ version_of(const Event &event)
                                 : Param(std::nullopt);
 }
 
+std::string
+big_endian(std::uint32_t number)
+{
+    std::string bytes;
+    for (int shift = 24; shift >= 0; shift -= 8)
+        bytes += static_cast<char>(number >> shift & 0xFF);
+    return bytes;
+}
+
+// An array in PostgreSQL's binary format: what is null in it does not depend on array_nulls, and
+// nothing is to be escaped in any encoding.
+class BinaryArray
+{
+public:
+    explicit BinaryArray(std::uint32_t type) : type_(type) {}
+
+    void add_text(std::string_view element)
+    {
+        ++count_;
+        elements_.append(big_endian(static_cast<std::uint32_t>(element.size()))).append(element);
+    }
+    void add_null()
+    {
+        ++count_;
+        has_null_ = true;
+        elements_ += big_endian(UINT32_MAX);
+    }
+    // jsonb has the version of its format in front.
+    void add(const Param &value)
+    {
+        if (value.null)
+            add_null();
+        else
+            add_text(type_ == kJsonb ? "\1" + value.value : value.value);
+    }
+    // The whole array. The object can be used again afterwards.
+    Param finish()
+    {
+        std::string whole = big_endian(1) + big_endian(has_null_ ? 1 : 0) + big_endian(type_) +
+                            big_endian(count_) + big_endian(1) + elements_;
+        *this = BinaryArray(type_);
+        return Param::bytes(std::move(whole));
+    }
+
+private:
+    std::uint32_t type_;
+    std::uint32_t count_ = 0;
+    bool has_null_ = false;
+    std::string elements_;
+};
+
 // Events of one statement.
 class Chunk
 {
 public:
-    explicit Chunk(int encoding) : encoding_(encoding) { columns_.fill(ArrayLiteral(encoding)); }
+    explicit Chunk(int encoding) : encoding_(encoding) {}
 
     bool takes(std::size_t size) const
     {
@@ -99,21 +158,20 @@ public:
     {
         ++count_;
         bytes_ += size;
-        columns_[0].add(event.aggregate_type);
-        columns_[1].add(event.aggregate_id);
-        columns_[2].add(event.event_type);
+        columns_[0].add_text(event.aggregate_type);
+        columns_[1].add_text(event.aggregate_id);
+        columns_[2].add_text(event.event_type);
         const Json *json = std::get_if<Json>(&event.payload);
         const Bytes *bytes = std::get_if<Bytes>(&event.payload);
-        add(columns_[3], json != nullptr ? Param(json->text) : Param(std::nullopt));
-        if (bytes != nullptr)
-            columns_[4].add_bytes(bytes->data);
-        else
-            columns_[4].add_null();
+        columns_[3].add(json != nullptr ? Param(json->text) : Param(std::nullopt));
+        columns_[4].add(bytes != nullptr ? Param(bytes->data) : Param(std::nullopt));
         (bytes != nullptr ? has_bytes_ : has_others_) = true;
-        add(columns_[5], headers_of(event, encoding_));
-        add(columns_[6], event.partition_key);
-        add(columns_[7], event.id);
-        add(columns_[8], version_of(event));
+        columns_[5].add(headers_of(event, encoding_));
+        columns_[6].add(Param(event.partition_key));
+        columns_[7].add(Param(event.id));
+        columns_[8].add(event.schema_version
+                            ? Param(big_endian(static_cast<std::uint32_t>(*event.schema_version)))
+                            : Param(std::nullopt));
     }
 
     void send(PGconn *connection, std::vector<std::string> &ids)
@@ -121,7 +179,7 @@ public:
         if (count_ == 0)
             return;
         std::vector<Param> params;
-        for (ArrayLiteral &column : columns_)
+        for (BinaryArray &column : columns_)
             params.emplace_back(column.finish());
         const char *sql = !has_bytes_ ? kEmitRows : !has_others_ ? kEmitBytesRows : kEmitMixedRows;
         const detail::Result result = detail::exec(connection, sql, params);
@@ -133,16 +191,12 @@ public:
     }
 
 private:
-    static void add(ArrayLiteral &column, const Param &value)
-    {
-        if (value.null)
-            column.add_null();
-        else
-            column.add(value.value);
-    }
-
     const int encoding_;
-    std::array<ArrayLiteral, 9> columns_;
+    // As OUTBOX_EVENT_COLUMNS has them.
+    std::array<BinaryArray, 9> columns_ = {
+        BinaryArray(kText),  BinaryArray(kText),  BinaryArray(kText),
+        BinaryArray(kJsonb), BinaryArray(kBytea), BinaryArray(kJsonb),
+        BinaryArray(kText),  BinaryArray(kText),  BinaryArray(kInt4)};
     std::size_t count_ = 0;
     std::size_t bytes_ = 0;
     bool has_bytes_ = false;

@@ -115,6 +115,27 @@ GroupMember::serve()
     collect_commits(Milliseconds(0));
 }
 
+// Which offset it is, what the partition has instead, and how to continue with that.
+std::string
+GroupMember::what_to_do_about(const rd_kafka_message_t &message) const
+{
+    constexpr int kLimitMs = 5000;
+    if (message.rkt == nullptr)
+        return "";
+    const std::string topic = rd_kafka_topic_name(message.rkt);
+    const std::string place = topic + "/" + std::to_string(message.partition);
+    std::int64_t low = 0;
+    std::int64_t high = 0;
+    if (rd_kafka_query_watermark_offsets(client_.get(), topic.c_str(), message.partition, &low,
+                                         &high, kLimitMs) != RD_KAFKA_RESP_ERR_NO_ERROR)
+        return " (" + place + ")";
+    return "; " + place + " has offsets " + std::to_string(low) + " to " + std::to_string(high) +
+           ". If it has dropped what was processed, or may be missed, continue by select "
+           "outbox.record_offset(consumer, '" +
+           topic + "', " + std::to_string(message.partition) + ", " + std::to_string(low) +
+           "). If it was made anew, delete its row in outbox.consumer_offsets first";
+}
+
 // What arrives in the group's queue is never a record, as these have a queue of their own.
 void
 GroupMember::report(const rd_kafka_message_t &message)
@@ -129,8 +150,9 @@ GroupMember::report(const rd_kafka_message_t &message)
         throw KafkaError("a record came by the wrong way", "_STATE");
     case RD_KAFKA_RESP_ERR__PARTITION_EOF:
         return;
-    case RD_KAFKA_RESP_ERR__FATAL:
     case RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET:
+        throw KafkaError(text + what_to_do_about(message), rd_kafka_err2name(message.err));
+    case RD_KAFKA_RESP_ERR__FATAL:
         throw KafkaError(text, rd_kafka_err2name(message.err));
     default: // it passes by itself, or when somebody has seen to it
         log_.warning(text + " (" + rd_kafka_err2name(message.err) + ")");

@@ -131,6 +131,7 @@ private:
     void confirm_assignment(const rd_kafka_topic_partition_list_t *partitions);
     void confirm_revocation(const rd_kafka_topic_partition_list_t *partitions);
     void report(const rd_kafka_message_t &message);
+    std::string what_to_do_about(const rd_kafka_message_t &message) const;
     Record convert(rd_kafka_message_t *message) const;
     bool send_commit();
     void collect_commits(Milliseconds limit);

@@ -166,6 +166,11 @@ TEST(Consumer, OffsetsThatTheTopicDoesNotHaveAreAnErrorWhenTheyAreInPostgres)
     catch (const outbox::KafkaError &error)
     {
         EXPECT_EQ(error.code(), "_AUTO_OFFSET_RESET");
+        const std::string what = error.what();
+        EXPECT_NE(what.find(scene.topic + "/0 has offsets 0 to 1. "), std::string::npos) << what;
+        EXPECT_NE(what.find("record_offset(consumer, '" + scene.topic + "', 0, 0)"),
+                  std::string::npos)
+            << what;
     }
     EXPECT_EQ(scene.effects(), 0);
 }

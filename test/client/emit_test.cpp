@@ -239,3 +239,30 @@ TEST(Emit, BadInputAndBadMomentsAreErrorsWithASqlstate)
         code_of([&] { run_sql(connection, "select pg_terminate_backend(pg_backend_pid())"); }), "");
     EXPECT_EQ(emit(scene.event()), "08006");
 }
+
+TEST(Emit, WhatIsNullStaysNullWhateverTheSettingsOfTheSession)
+{
+    EmitScene scene;
+    outbox::Event event = scene.event();
+    event.aggregate_id = "NULL";
+    outbox::Event full = event;
+    full.headers = {{"NULL", "null"}};
+    full.partition_key = "NULL";
+    full.schema_version = 7;
+    outbox::Event binary = event;
+    binary.payload = outbox::Bytes{std::string("\0\\\"{},\xff", 7)};
+    run_sql(scene.get(), "begin");
+    for (const outbox::Event &one : {event, full, binary})
+        (void) outbox::emit(scene.get(), one);
+    run_sql(scene.get(), "set local array_nulls = off; set local bytea_output = escape;"
+                         " set local standard_conforming_strings = off");
+    EXPECT_EQ(outbox::emit_many(scene.get(), {event, full}).size(), 2U);
+    EXPECT_EQ(outbox::emit_many(scene.get(), {binary}).size(), 1U);
+    EXPECT_EQ(outbox::emit_many(scene.get(), {event, full, binary}).size(), 3U);
+    run_sql(scene.get(), "commit");
+    Db db = scene.database.connect();
+    EXPECT_EQ(db.value("select count(*) || ' ' || count(distinct (aggregate_type, aggregate_id,"
+                       " partition_key, headers, payload, payload_bytes, schema_version))"
+                       " from outbox.events"),
+              "9 3");
+}
