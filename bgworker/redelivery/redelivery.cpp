@@ -252,6 +252,7 @@ Redelivery::refuse(const EventRow &event, const EventLine &line, bool from_strea
     if (waits)
     {
         park_waiting(parked);
+        note_joined(behind, event.seq);
         return;
     }
     const bool given_up = park_refused(parked, failure, blocking,
@@ -270,6 +271,15 @@ void
 Redelivery::park(const EventRow &event, const EventLine &line, Lane lane)
 {
     park_waiting({event.seq, event.xid, event.slot, &event.id, lane, line.topic, line.key});
+    note_joined(lane, event.seq);
+}
+
+void
+Redelivery::note_joined(Lane lane, std::int64_t seq) noexcept
+{
+    const auto cursor = sent_up_to_.find(lane);
+    if (cursor != sent_up_to_.end() && seq <= cursor->second)
+        cursor->second = seq - 1;
 }
 
 void

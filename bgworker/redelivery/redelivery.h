@@ -115,6 +115,9 @@ private:
 
     void note_culprit(const DeliveryRow &row, const kafka::Failure &failure) noexcept;
     void note_results(EventTables *tables, const FailurePolicy &policy);
+    // An event has joined a line. It may have a lower number than some that are on their way:
+    // numbers are drawn before the commit. Later events of its key may not go before it.
+    void note_joined(Lane lane, std::int64_t seq) noexcept;
     bool is_delivered(std::int64_t seq) const noexcept;
     ArrayType *seqs_in_flight() const;
     bool release(Lane lane, EventTables *tables, kafka::Producer *producer);

@@ -120,6 +120,7 @@ Redelivery::release(Lane lane, EventTables *tables, kafka::Producer *producer)
         {
             if (!move_to_lane(rows[i].seq, other))
                 return false;
+            note_joined(other, rows[i].seq);
         }
         else if (!send(rows[i], tables, producer))
             break;
