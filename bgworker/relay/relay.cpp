@@ -493,7 +493,8 @@ begin_loading()
         // What is missing is found out later.
         if (lock_with_indexes("relay_position", RowExclusiveLock) &&
             lock_with_indexes("deliveries", RowExclusiveLock) &&
-            lock_with_indexes("ring", AccessShareLock) && lock_events(AccessShareLock))
+            lock_with_indexes("ring", AccessShareLock) &&
+            lock_with_indexes("dump_rows", AccessShareLock) && lock_events(AccessShareLock))
             return;
         end_transaction();
         note_lock();
