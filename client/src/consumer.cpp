@@ -221,7 +221,7 @@ Consumer::Impl::turn(GroupMember &group)
         }
     if (processor_->idle())
         group.wait(true, kIdleWait, stop_);
-    else
+    if (!processor_->idle() || processor_->wants_server())
         processor_->step();
 }
 

@@ -17,24 +17,16 @@ using Clock = std::chrono::steady_clock;
 
 // "1" comes back as "on" from a boolean setting only, not from a name that nobody has defined. The
 // number is assigned at once, as mark_processed() would do next; on a standby that tells the error.
+// Behind a connection that stays, as pgbouncer's, there may be another server than before.
 constexpr const char *kBegin = "begin;"
                                " select case when not pg_catalog.pg_is_in_recovery()"
-                               " then pg_catalog.pg_current_xact_id()::text end, ''::text";
+                               " then pg_catalog.pg_current_xact_id()::text end,"
+                               " pg_catalog.pg_postmaster_start_time()::text, ''::text";
 constexpr const char *kBeginGuarded = "begin; set local outbox.refuse_commit = 1;"
                                       " select case when not pg_catalog.pg_is_in_recovery()"
                                       " then pg_catalog.pg_current_xact_id()::text end,"
+                                      " pg_catalog.pg_postmaster_start_time()::text,"
                                       " pg_catalog.current_setting('outbox.refuse_commit')";
-
-// Whether a statement with this command tag may have begun or ended a transaction. ROLLBACK is also
-// the tag of a rollback to a savepoint.
-bool
-is_boundary(const char *tag)
-{
-    for (const char *one : {"BEGIN", "START TRANSACTION", "COMMIT", "ROLLBACK"})
-        if (std::strcmp(tag, one) == 0)
-            return true;
-    return std::strncmp(tag, "PREPARE TRANSACTION", 19) == 0;
-}
 
 } // namespace
 
@@ -51,17 +43,9 @@ Database::on_event(PGEventId event, void *info, void *self)
 {
     auto *database = static_cast<Database *>(self);
     if (event == PGEVT_CONNRESET)
-        database->boundary_ = true;
-    if (event != PGEVT_RESULTCREATE)
-        return 1;
-    PGresult *result = static_cast<PGEventResultCreate *>(info)->result;
-    if (is_boundary(PQcmdStatus(result)))
-        database->boundary_ = true;
-    if (failed(result))
-    {
-        const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
-        database->last_error_ = sqlstate == nullptr ? "" : sqlstate;
-    }
+        database->seen_.boundary = true;
+    if (event == PGEVT_RESULTCREATE)
+        database->seen_.note(static_cast<PGEventResultCreate *>(info)->result);
     return 1;
 }
 
@@ -70,10 +54,12 @@ Database::connect()
 {
     drop();
     connection_ = connector_.connect(stop_);
+    ++session_;
+    server_.clear();
     knows_guard_ = true;
-    guarded_ = lent_ = boundary_ = false;
+    guarded_ = lent_ = false;
+    seen_ = SeenStatements();
     restore_.clear();
-    last_error_.clear();
     notice_receiver_ = PQsetNoticeReceiver(connection_.get(), nullptr, nullptr);
     notice_processor_ = PQsetNoticeProcessor(connection_.get(), nullptr, nullptr);
     if (PQregisterEventProc(connection_.get(), &on_event, "outbox", this) == 0)
@@ -107,7 +93,13 @@ Database::next_result(AtStop at_stop)
             throw Stopped();
         }
         if (PQconsumeInput(connection) == 0)
+        {
+            // What the server has said before it closed the connection tells why.
+            Result last(lost() ? PQgetResult(connection) : nullptr);
+            if (last.get() != nullptr)
+                return last;
             throw DatabaseError(connection_message(connection), "08006");
+        }
     }
     return Result(PQgetResult(connection));
 }
@@ -141,9 +133,12 @@ Database::start_transaction(bool with_guard)
 {
     const Result result = exec(with_guard ? kBeginGuarded : kBegin);
     transaction_ = result.text(0, 0);
-    guarded_ = result.text(0, 1) == "on";
-    boundary_ = false;
-    last_error_.clear();
+    guarded_ = result.text(0, 2) == "on";
+    const std::string server = result.text(0, 1);
+    if (!server_.empty() && server_ != server)
+        ++session_;
+    server_ = server;
+    seen_ = SeenStatements();
 }
 
 void
@@ -167,15 +162,39 @@ Database::begin()
     start_transaction(false);
 }
 
+// pg_xact_status() refuses a number that was not given yet, as after a crash, or on a standby that
+// had not got that far.
 bool
 Database::was_committed(const std::string &transaction)
 {
     const Result result =
-        exec("select coalesce(pg_catalog.pg_xact_status($1::xid8) operator(pg_catalog.=) "
-             "'committed', false) or exists (select from pg_catalog.pg_prepared_xacts p where "
-             "p.transaction operator(pg_catalog.=) $1::xid8::xid)",
+        exec("select case when $1::pg_catalog.xid8 operator(pg_catalog.<)"
+             " pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot())"
+             " then pg_catalog.pg_xact_status($1::pg_catalog.xid8) operator(pg_catalog.=)"
+             " 'committed' end",
              {transaction});
-    return result.text(0, 0) == "t";
+    return result.text(0, 0) == "t" || is_prepared(transaction);
+}
+
+bool
+Database::is_prepared(const std::string &transaction)
+{
+    const Result result =
+        exec("select from pg_catalog.pg_prepared_xacts p where p.transaction operator(pg_catalog.=)"
+             " $1::pg_catalog.xid8::pg_catalog.xid"
+             " and p.database operator(pg_catalog.=) pg_catalog.current_database()",
+             {transaction});
+    return result.rows() > 0;
+}
+
+// While the guard is on nobody can, and who takes it off shows it by the commit.
+bool
+Database::may_be_committed() const noexcept
+{
+    if (seen_.boundary || lost())
+        return seen_.boundary || !guarded_;
+    return PQpipelineStatus(connection_.get()) != PQ_PIPELINE_OFF ||
+           (state() != PQTRANS_INTRANS && state() != PQTRANS_INERROR);
 }
 
 bool
@@ -183,7 +202,7 @@ Database::still_open()
 {
     if (state() != PQTRANS_INTRANS)
         return false;
-    return !boundary_ ||
+    return !seen_.boundary ||
            exec("select pg_catalog.pg_current_xact_id_if_assigned()::text", {}, AtStop::finish)
                    .text(0, 0) == transaction_;
 }
@@ -192,6 +211,12 @@ bool
 Database::lost() const noexcept
 {
     return !connection_ || PQstatus(connection_.get()) != CONNECTION_OK;
+}
+
+bool
+Database::lost_while_idle() const noexcept
+{
+    return lost() || PQconsumeInput(connection_.get()) == 0 || lost();
 }
 
 PGTransactionStatusType

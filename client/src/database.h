@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include <libpq-fe.h>
 
 #include "connect.h"
+#include "seen_statements.h"
 #include "sql.h"
 #include "stop_flag.h"
 
@@ -35,6 +37,8 @@ public:
 
     // The connection, made if there is none. Throws DatabaseError 08001.
     PGconn *connection();
+    // Another number for each connection and each server that begin() meets; never 0.
+    std::uint64_t session() const noexcept { return session_; }
     // The same, for a handler, which may leave anything behind.
     PGconn *lend();
 
@@ -52,10 +56,26 @@ public:
     // Whether the transaction that is open is the one that begin() began. For a connection that is
     // not lost and has no statement running.
     bool still_open();
-    // Whether the transaction of this number was committed, or prepared to be.
+    // Whether the transaction of this number was committed, or is prepared to be. A server that has
+    // crashed gives numbers once more, so ask only where there is another sign of it.
     bool was_committed(const std::string &transaction);
+    bool is_prepared(const std::string &transaction);
+    // Whether a handler may have committed, or prepared, the transaction that begin() began.
+    bool may_be_committed() const noexcept;
     // Takes back what a handler has set in libpq: notice processors, tracing, verbosity, modes.
     void take_back() noexcept;
+
+    // What keeps the next handler in the same transaction apart from the one before: nothing but
+    // the reset of the session, or a savepoint also.
+    enum class Apart
+    {
+        reset,
+        savepoint
+    };
+    // Before a handler: resets what others have set in the session. Throws DatabaseError, also if a
+    // handler has ended the savepoint of ours that it began with. False, with `why`, if there is
+    // something that cannot be reset.
+    bool set_apart(Apart how, bool first, std::string *why);
 
     // Waits for the outcome even when `stop` is raised, but then no longer than 10 s: Stopped.
     // Throws DatabaseError; if that tells of a lost connection, or after Stopped, the transaction
@@ -69,8 +89,10 @@ public:
     void drop() noexcept;
 
     bool lost() const noexcept;
-    // The SQLSTATE of the last error that the connection has met; empty if there was none.
-    const std::string &last_error() const noexcept { return last_error_; }
+    // The same, after a look at what has come from the server, while nothing is asked of it.
+    bool lost_while_idle() const noexcept;
+    // What was seen on the connection since begin().
+    const SeenStatements &seen() const noexcept { return seen_; }
     // Of the transaction on the connection.
     PGTransactionStatusType state() const noexcept;
 
@@ -104,14 +126,15 @@ private:
 
     bool knows_guard_ = true; // of this connection: the setting's name is not refused
     bool guarded_ = false;
-    bool lent_ = false;     // since the session was last reset
-    bool boundary_ = false; // since begin(): a transaction may have begun or ended
+    bool lent_ = false; // since the session was last reset
+    SeenStatements seen_;
     std::string transaction_;
-    std::string last_error_;
     std::vector<std::string> reported_; // by the server, before it was lent
     std::string restore_;               // statements that follow RESET ALL behind a pooler
     PQnoticeReceiver notice_receiver_ = nullptr;
     PQnoticeProcessor notice_processor_ = nullptr;
+    std::string server_; // of this connection, when it was started
+    std::uint64_t session_ = 0;
 };
 
 } // namespace outbox::v0::detail

@@ -122,6 +122,31 @@ Database::back_in_order() noexcept
     lent_ = false;
 }
 
+bool
+Database::set_apart(Apart how, bool first, std::string *why)
+{
+    const SeenStatements before = seen_;
+    if (how == Apart::reset && before.savepoint)
+        *why = "a handler has set a savepoint";
+    if (before.constraints)
+        *why = "a handler has set constraints";
+    if (!why->empty())
+        return false;
+    std::string sql;
+    if (!first)
+        sql = std::string(how == Apart::savepoint ? "release savepoint outbox_handler" : "") +
+              reset_session() + "; ";
+    if (how == Apart::savepoint)
+        sql += "savepoint outbox_handler; ";
+    sql += "select pg_catalog.current_setting('transaction_read_only')";
+    const bool read_only = exec(sql.c_str(), {}, AtStop::finish).text(0, 0) == "on";
+    restore_what_a_pooler_changed();
+    seen_ = before;
+    if (read_only)
+        *why = "the transaction was made read-only";
+    return !read_only;
+}
+
 Database::Ending
 Database::end_transaction()
 {

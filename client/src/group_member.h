@@ -90,6 +90,12 @@ public:
     // can be called again.
     void assign(const Offsets &offsets);
 
+    // With own_offsets, later: what PostgreSQL says now. Where that is not what was done here, as
+    // after a fail-over that has lost commits, it is gone back, or on, to there. Whether it is
+    // anywhere; records in hand of such partitions are not held any more. Throws KafkaError as
+    // assign() does.
+    bool continue_at(const Offsets &offsets);
+
     // The next record, if there is one right now.
     std::optional<Held> next();
     // Whether the record's partition has been ours ever since it came.
@@ -112,7 +118,9 @@ private:
     struct Part
     {
         std::uint64_t assignment = 0;
-        std::int64_t done = -1; // next offset to be committed
+        std::int64_t begun = -1;  // with own_offsets: where to begin, as librdkafka takes it
+        std::int64_t stored = -1; // ... and what PostgreSQL had; -1 is nothing
+        std::int64_t done = -1;   // next offset to be committed
         bool dirty = false;
     };
     using Queue = std::unique_ptr<rd_kafka_queue_t, decltype(&rd_kafka_queue_destroy)>;
@@ -128,6 +136,8 @@ private:
     void take_over(const rd_kafka_topic_partition_list_t *partitions);
     void give_up(const rd_kafka_topic_partition_list_t *partitions);
     void warn_of_new_topic(const rd_kafka_topic_partition_t &part);
+    std::int64_t beginning(const rd_kafka_topic_partition_t &in_kafka, std::int64_t stored);
+    void seek(const TopicPartition &place, std::int64_t offset);
     void confirm_assignment(const rd_kafka_topic_partition_list_t *partitions);
     void confirm_revocation(const rd_kafka_topic_partition_list_t *partitions);
     void report(const rd_kafka_message_t &message);

@@ -3,6 +3,8 @@
 #include "outbox/error.h"
 
 #include <algorithm>
+#include <cstring>
+#include <string_view>
 
 namespace outbox::v0::detail
 {
@@ -11,6 +13,9 @@ namespace
 {
 
 using Clock = std::chrono::steady_clock;
+
+// With a committed offset, where it is Kafka's that says where to go on.
+constexpr const char *kKeptInKafka = "outbox: OffsetPolicy::kafka";
 
 constexpr auto kRevocationLimit = Milliseconds(5000); // for the last commit of partitions given up
 
@@ -92,6 +97,83 @@ GroupMember::warn_of_new_topic(const rd_kafka_topic_partition_t &part)
     owned.dirty = true;
 }
 
+// Where a partition goes on. Kafka is told of offsets after PostgreSQL has them, so it never knows
+// more, unless PostgreSQL has lost commits, or offsets were kept in Kafka for a time: in the second
+// case the commit in Kafka says so, and what PostgreSQL has is old.
+std::int64_t
+GroupMember::beginning(const rd_kafka_topic_partition_t &in_kafka, std::int64_t stored)
+{
+    const bool known = in_kafka.err == RD_KAFKA_RESP_ERR_NO_ERROR && in_kafka.offset >= 0;
+    if (stored < 0)
+        return known ? in_kafka.offset : RD_KAFKA_OFFSET_BEGINNING;
+    if (!known || in_kafka.offset <= stored)
+        return stored;
+    const std::string place =
+        std::string(in_kafka.topic) + "/" + std::to_string(in_kafka.partition);
+    if (std::string_view(static_cast<const char *>(in_kafka.metadata), in_kafka.metadata_size) ==
+        kKeptInKafka)
+    {
+        log_.info("offsets of " + place + " were kept in Kafka meanwhile, so it goes on at " +
+                  std::to_string(in_kafka.offset) + ", not at the " + std::to_string(stored) +
+                  " of PostgreSQL");
+        return in_kafka.offset;
+    }
+    log_.warning(place + " goes on at " + std::to_string(stored) + ", as PostgreSQL says, where " +
+                 "this group had come to " + std::to_string(in_kafka.offset) +
+                 ": PostgreSQL has lost commits, or an older version kept offsets in Kafka "
+                 "meanwhile; then effects are repeated whose events are not marked any more");
+    return stored;
+}
+
+bool
+GroupMember::continue_at(const Offsets &offsets)
+{
+    bool moved = false;
+    for (auto &[place, part] : owned_)
+    {
+        const auto known = offsets.find(place);
+        const std::int64_t stored = known == offsets.end() ? -1 : known->second;
+        const std::int64_t expected = part.done >= 0 ? part.done : part.stored;
+        if (stored == expected)
+            continue;
+        const std::int64_t next = stored >= 0 ? stored : part.begun;
+        seek(place, next);
+        const std::string text = place.topic + "/" + std::to_string(place.partition) +
+                                 " goes on at " +
+                                 (next >= 0 ? std::to_string(next) : "its beginning") + " after " +
+                                 std::to_string(expected) + ", as PostgreSQL says now";
+        if (stored < expected)
+            log_.warning(text + ": it has lost commits, and what they did is done again");
+        else
+            log_.info(text);
+        part = Part();
+        part.assignment = ++assignments_; // records in hand are not the next ones
+        part.begun = next;
+        part.stored = part.done = stored;
+        part.dirty = stored >= 0;
+        moved = true;
+    }
+    return moved;
+}
+
+// What librdkafka has fetched before is dropped by it.
+void
+GroupMember::seek(const TopicPartition &place, std::int64_t offset)
+{
+    constexpr int kLimitMs = 5000;
+    const List list(rd_kafka_topic_partition_list_new(1), &rd_kafka_topic_partition_list_destroy);
+    rd_kafka_topic_partition_t &part =
+        *rd_kafka_topic_partition_list_add(list.get(), place.topic.c_str(), place.partition);
+    part.offset = offset;
+    const std::unique_ptr<rd_kafka_error_t, decltype(&rd_kafka_error_destroy)> error(
+        rd_kafka_seek_partitions(client_.get(), list.get(), kLimitMs), &rd_kafka_error_destroy);
+    const rd_kafka_resp_err_t result = error ? rd_kafka_error_code(error.get()) : part.err;
+    if (result != RD_KAFKA_RESP_ERR_NO_ERROR)
+        throw_kafka_error("cannot go to offset " + std::to_string(offset) + " of " + place.topic +
+                              "/" + std::to_string(place.partition),
+                          result);
+}
+
 void
 GroupMember::assign(const Offsets &offsets)
 {
@@ -104,20 +186,20 @@ GroupMember::assign(const Offsets &offsets)
     for (int i = 0; i < committed->cnt; ++i)
     {
         const rd_kafka_topic_partition_t &in_kafka = committed->elems[i];
-        rd_kafka_topic_partition_t &part = *rd_kafka_topic_partition_list_find(
-            pending_.get(), in_kafka.topic, in_kafka.partition);
+        rd_kafka_topic_partition_t &part =
+            *rd_kafka_topic_partition_list_find(pending_.get(), in_kafka.topic, in_kafka.partition);
         const auto known = offsets.find({part.topic, part.partition});
+        const std::int64_t stored = known == offsets.end() ? -1 : known->second;
         // Only what is not in PostgreSQL depends on this answer.
-        if (known == offsets.end() && in_kafka.err != RD_KAFKA_RESP_ERR_NO_ERROR)
+        if (stored < 0 && in_kafka.err != RD_KAFKA_RESP_ERR_NO_ERROR)
             throw_kafka_error("cannot ask for the committed offset of " + std::string(part.topic) +
                                   "/" + std::to_string(part.partition),
                               in_kafka.err);
-        if (known == offsets.end())
-            part.offset = in_kafka.offset >= 0 ? in_kafka.offset : RD_KAFKA_OFFSET_BEGINNING;
-        else
-            part.offset = known->second;
-        if (known != offsets.end() && in_kafka.err == RD_KAFKA_RESP_ERR_NO_ERROR &&
-            in_kafka.offset < 0)
+        part.offset = beginning(in_kafka, stored);
+        Part &owned = owned_[{part.topic, part.partition}];
+        owned.begun = part.offset;
+        owned.stored = stored;
+        if (stored >= 0 && in_kafka.err == RD_KAFKA_RESP_ERR_NO_ERROR && in_kafka.offset < 0)
             warn_of_new_topic(part);
     }
     const List partitions = std::move(pending_);
@@ -198,8 +280,15 @@ GroupMember::send_commit()
                     &rd_kafka_topic_partition_list_destroy);
     for (auto &[place, part] : owned_)
         if (std::exchange(part.dirty, false))
-            rd_kafka_topic_partition_list_add(list.get(), place.topic.c_str(), place.partition)
-                ->offset = part.done;
+        {
+            rd_kafka_topic_partition_t &next = *rd_kafka_topic_partition_list_add(
+                list.get(), place.topic.c_str(), place.partition);
+            next.offset = part.done;
+            if (options_.own_offsets)
+                continue;
+            next.metadata = strdup(kKeptInKafka); // librdkafka frees it
+            next.metadata_size = next.metadata == nullptr ? 0 : std::strlen(kKeptInKafka);
+        }
     if (list->cnt == 0)
         return false;
     const rd_kafka_resp_err_t result =

@@ -4,6 +4,15 @@
 namespace outbox::v0::detail
 {
 
+namespace
+{
+
+// The server may be restarted while a handler runs, and again; but not by chance so often while it
+// takes new connections and lets the same handler begin.
+constexpr int kMaxLosses = 10;
+
+} // namespace
+
 std::string
 describe(const Record &record)
 {
@@ -33,6 +42,7 @@ Processor::reset_first()
 {
     stage_ = Stage::effect;
     attempts_ = 0;
+    losses_ = 0;
     pauses_ = 0;
     attempted_.clear();
     if (singles_ == 0)
@@ -109,7 +119,8 @@ void
 Processor::database_failed(const DatabaseError &error)
 {
     const std::string why = std::string(error.what()) + " (" + error.code() + ")";
-    const bool lost = error.connection_lost() || (database_ != nullptr && database_->lost());
+    const bool ours = database_ != nullptr && database_->lost();
+    const bool lost = ours || error.connection_lost();
     if (database_ != nullptr)
         database_->rollback();
     end_if_misconfigured(error);
@@ -121,10 +132,34 @@ Processor::database_failed(const DatabaseError &error)
         failed(why);
         return;
     }
+    if (in_handler_ && ours)
+    {
+        lost_in_handler(why);
+        return;
+    }
     // Of a server that has become read-only, the next connection may find the other one.
     if (database_ != nullptr && (lost || error.code() == "25006"))
         database_->drop();
     pause_after("will be tried again" + first(), why);
+}
+
+// Nobody's fault, unless a record does it again and again: it may crash its backend, or take longer
+// than something between here and the server keeps a silent connection.
+void
+Processor::lost_in_handler(const std::string &why)
+{
+    database_->drop();
+    if (singles_ == 0 && in_hand_.size() > 1)
+        (void) one_by_one("");
+    else
+        ++losses_;
+    const int limit = std::max(kMaxLosses, options_.max_attempts);
+    if (losses_ < limit)
+        pause_after("will be tried again" + first(), why);
+    else
+        write_dead_letter("the connection was lost in the handler " + std::to_string(losses_) +
+                              " times: " + why,
+                          losses_);
 }
 
 // What is thrown outside of the handler is nobody's fault in the group of records: the way is tried
@@ -133,9 +168,12 @@ void
 Processor::step()
 {
     const bool batch = singles_ == 0 && in_hand_.size() > 1 && !unconfirmed_;
+    in_handler_ = false;
     try
     {
-        if (batch)
+        if (idle())
+            step_idle();
+        else if (batch)
             step_batch();
         else
             step_first();
@@ -191,7 +229,6 @@ Processor::store_failed(const std::string &why)
 void
 Processor::step_first()
 {
-    in_handler_ = false;
     if (unconfirmed_)
     {
         confirm();
@@ -236,9 +273,7 @@ Processor::failed(const std::string &why)
     {
         log_.warning("a batch of " + std::to_string(in_hand_.size()) +
                      " is done again one by one: " + why);
-        singles_ = in_hand_.size();
-        attempted_batch_ = std::move(attempted_);
-        attempted_.clear();
+        (void) one_by_one("");
         return;
     }
     ++attempts_;

@@ -3,9 +3,11 @@
 
 #include <chrono>
 #include <deque>
+#include <exception>
 #include <optional>
 #include <random>
 #include <string>
+#include <unordered_set>
 
 #include "database.h"
 #include "dead_letters.h"
@@ -33,7 +35,7 @@ public:
 // Takes records in the order of their partitions, and for the first of them goes through
 //
 //     effect ──────────────► done ──► (confirm)
-//       │ max_attempts failures
+//       │ max_attempts failures, or as many connections that it ended
 //       └─► dead letter ──► (offset) ──► done
 //
 // A step that fails is done again after a pause; those that were done before are not. Only
@@ -54,6 +56,8 @@ public:
 
     // Whether there is nothing to do, so that records may be taken in hand.
     bool idle() const { return in_hand_.empty() && !unconfirmed_; }
+    // Whether a step is due all the same.
+    bool wants_server() const;
     void take(Held held) { in_hand_.push_back(std::move(held)); }
     // When the next attempt is due.
     Clock::time_point due() const { return due_; }
@@ -88,6 +92,11 @@ private:
     };
 
     PGconn *connection();
+    bool begin();
+    bool read_offsets_again();
+    Offsets ask_offsets();
+    void leave_out(const Held &held);
+    void step_idle();
     void step_batch();
     void step_first();
     void make_effect(const Held &held);
@@ -95,10 +104,14 @@ private:
     void commit();
     void call_handler(const Held &held);
     void check_what_the_handler_left(bool thrown);
+    [[noreturn]] void rethrow(const std::exception_ptr &thrown) const;
+    void expect_not_prepared();
     void refuse_handlers_commit(const std::string &transaction);
+    void lost_in_handler(const std::string &why);
     void database_failed(const DatabaseError &error);
     void store_failed(const std::string &why);
-    bool store_offset(const TopicPartition &place, std::int64_t next_offset);
+    bool store_offset(const TopicPartition &place, std::int64_t next_offset,
+                      Database::AtStop at_stop = Database::AtStop::give_up);
     void confirm();
     void store_offset_alone();
     void failed(const std::string &why);
@@ -107,7 +120,8 @@ private:
     void reset_first();
     void pause(int failures);
     bool claim_batch_and_handle();
-    bool one_by_one();
+    bool handle_batch(std::unordered_set<std::string> first);
+    bool one_by_one(const std::string &why);
     std::string first() const;
     void end_if_misconfigured(const DatabaseError &error) const;
 
@@ -123,12 +137,18 @@ private:
     std::deque<Held> in_hand_;
     Stage stage_ = Stage::effect; // of the first record
     int attempts_ = 0;            // of the first record, failed
+    int losses_ = 0;              // of the connection, in the first record's handler
     int pauses_ = 0;              // in a row that were nobody's fault
     std::size_t singles_ = 0;     // records to be done one by one after a batch failed
     bool in_handler_ = false;
     std::optional<Made> unconfirmed_;
+    // Handlers have used savepoints, so that in a batch each has one of ours around it. Without
+    // them it would cost a number for each record, and 64 in a transaction slow down its server.
+    bool savepoints_ = false;
+    // The session whose stored offsets are those that we go by.
+    std::uint64_t checked_session_ = 0;
     // The transaction that the first record's handler had in its last attempt, and the one of the
-    // batch that is done again one by one. If they were committed, then not by us.
+    // batch that is done again one by one, if handlers may have committed them: then not by us.
     std::string attempted_;
     std::string attempted_batch_;
     Clock::time_point due_ = Clock::now();

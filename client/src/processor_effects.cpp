@@ -15,8 +15,23 @@ HandlerCommitted::HandlerCommitted()
 {
 }
 
+// Begins a transaction. False if that is with another session or server than before, where commits
+// may be missing, and the records in hand are not the next ones there.
+bool
+Processor::begin()
+{
+    (void) connection();
+    database_->begin();
+    if (options_.offsets != OffsetPolicy::postgres || database_->session() == checked_session_)
+        return true;
+    if (!read_offsets_again())
+        return true;
+    database_->rollback();
+    return false;
+}
+
 // Throws if that transaction, of an attempt that failed, was committed: what it marked as processed
-// must not count as done.
+// must not count as done. Only for events that are marked: if they are not, then it was not.
 void
 Processor::refuse_handlers_commit(const std::string &transaction)
 {
@@ -24,24 +39,36 @@ Processor::refuse_handlers_commit(const std::string &transaction)
         throw HandlerCommitted();
 }
 
+// The claim would wait for a prepared one for ever.
+void
+Processor::expect_not_prepared()
+{
+    if (!attempted_.empty() && database_->is_prepared(attempted_))
+        throw HandlerCommitted();
+}
+
 void
 Processor::make_effect(const Held &held)
 {
-    (void) connection();
-    refuse_handlers_commit(attempted_); // a prepared one would make the claim wait for ever
-    database_->begin();
-    if (store_.claim(database_->connection(), options_.consumer, held.record.event_id) ==
-        Claim::first)
-        call_handler(held);
-    else
+    if (!begin())
+        return;
+    expect_not_prepared();
+    const bool is_first = store_.claim(database_->connection(), options_.consumer,
+                                       held.record.event_id) == Claim::first;
+    if (!is_first)
     {
         refuse_handlers_commit(attempted_);
         refuse_handlers_commit(attempted_batch_);
     }
-    if (store_offset(held.place(), held.record.offset + 1))
-        commit();
-    else
-        database_->rollback();
+    // Before the handler, which may do to the transaction what it likes.
+    if (!store_offset(held.place(), held.record.offset + 1))
+    {
+        leave_out(held);
+        return;
+    }
+    if (is_first)
+        call_handler(held);
+    commit();
     finish_first();
 }
 
@@ -74,21 +101,44 @@ Processor::call_handler(const Held &held)
         thrown = std::current_exception();
     }
     if (database_ != nullptr)
+    {
+        if (!database_->may_be_committed())
+            attempted_.clear();
         check_what_the_handler_left(thrown != nullptr);
+    }
+    if (thrown)
+        rethrow(thrown);
+    in_handler_ = false;
+}
+
+// What a handler has thrown, or what made it do so if that may pass by itself.
+void
+Processor::rethrow(const std::exception_ptr &thrown) const
+{
+    const std::string cause = database_ == nullptr ? "" : database_->seen().cause;
     try
     {
-        if (thrown)
-            std::rethrow_exception(thrown);
+        std::rethrow_exception(thrown);
     }
-    catch (const std::exception &)
+    catch (const DatabaseError &)
     {
         throw;
     }
+    catch (const std::exception &error)
+    {
+        const DatabaseError reason(message_of(error), cause.empty() ? "58000" : cause);
+        if (!reason.transient())
+            throw;
+        throw reason; // NOLINT(cert-err60-cpp)
+    }
     catch (...)
     {
-        throw std::runtime_error("the handler threw something that is no std::exception");
+        const std::string what = "the handler threw something that is no std::exception";
+        const DatabaseError reason(what, cause.empty() ? "58000" : cause);
+        if (reason.transient())
+            throw reason; // NOLINT(cert-err60-cpp)
+        throw std::runtime_error(what);
     }
-    in_handler_ = false;
 }
 
 // Whether the transaction that holds the mark is still there, and in order. What the handler has
@@ -99,7 +149,7 @@ Processor::check_what_the_handler_left(bool thrown)
     database_->take_back();
     if (database_->lost())
     {
-        const std::string last = database_->last_error();
+        const std::string last = database_->seen().last_error;
         throw DatabaseError("the connection was lost in the handler",
                             last == "25P03" || last == "25P04" ? last : "08006");
     }
@@ -109,38 +159,18 @@ Processor::check_what_the_handler_left(bool thrown)
         database_->state() == PQTRANS_ACTIVE)
         throw Error("the handler left a statement running", "55000");
     if (database_->state() == PQTRANS_INERROR)
-        throw Error("the handler let an error of SQL in its transaction pass", "25P02");
+    {
+        const std::string what = "the handler let an error of SQL in its transaction pass";
+        const DatabaseError cause(what, database_->seen().cause);
+        if (cause.transient())
+            throw cause; // NOLINT(cert-err60-cpp)
+        throw Error(what, "25P02");
+    }
     if (!database_->still_open())
-        throw Error(database_->last_error() == "2D000"
+        throw Error(database_->seen().last_error == "2D000"
                         ? "the handler ended the transaction by trying to commit it"
                         : "the handler ended the transaction",
                     "2D000");
-}
-
-// False if somebody else has come this far, and so has processed the record, or written it to the
-// dead letters, although we find it unprocessed.
-bool
-Processor::store_offset(const TopicPartition &place, std::int64_t next_offset)
-{
-    if (options_.offsets != OffsetPolicy::postgres)
-        return true;
-    const Result result =
-        database_->exec("select outbox.record_offset($1, $2, $3, $4)",
-                        {options_.consumer, place.topic, std::to_string(place.partition),
-                         std::to_string(next_offset)},
-                        Database::AtStop::finish);
-    return result.text(0, 0) == "t";
-}
-
-void
-Processor::store_offset_alone()
-{
-    const Held &held = in_hand_.front();
-    (void) connection();
-    database_->begin();
-    (void) store_offset(held.place(), held.record.offset + 1); // at least as far is enough
-    database_->commit();
-    finish_first();
 }
 
 // The store is asked before the effect and told after it. Between these a crash leaves the claim to
@@ -215,7 +245,6 @@ Processor::leave()
 void
 Processor::step_batch()
 {
-    in_handler_ = false;
     if (!claim_batch_and_handle())
         return;
     for (const Held &held : in_hand_)
@@ -229,54 +258,67 @@ bool
 Processor::claim_batch_and_handle()
 {
     std::vector<std::string> ids;
+    Offsets next;
     for (const Held &held : in_hand_)
     {
         if (held.record.event_id.empty())
-            return one_by_one();
+            return one_by_one("");
         ids.push_back(held.record.event_id);
+        next[held.place()] = held.record.offset + 1;
     }
-    (void) connection();
-    database_->begin();
+    if (!begin())
+        return false;
     // A handler that commits would mark the records that come after its own.
     if (!database_->guarded())
-        return one_by_one();
+        return one_by_one("");
     std::unordered_set<std::string> first;
     for (std::string &id : store_.claim_many(database_->connection(), options_.consumer, ids))
         first.insert(std::move(id));
-    Offsets last;
-    for (const Held &held : in_hand_)
-    {
-        if (first.erase(held.record.event_id) > 0) // an event may be in a batch twice
-            call_handler(held);
-        last[held.place()] = held.record.offset + 1;
-    }
-    for (const auto &[place, offset] : last)
+    for (const auto &[place, offset] : next)
         if (!store_offset(place, offset))
-            return one_by_one();
+            return one_by_one("");
+    if (!handle_batch(std::move(first)))
+        return false;
     commit();
     return true;
 }
 
+// Calls the handlers of the events in `first`, each as if it were alone in the session.
 bool
-Processor::one_by_one()
+Processor::handle_batch(std::unordered_set<std::string> first)
 {
-    database_->rollback();
-    singles_ = in_hand_.size();
-    return false;
+    bool called = false;
+    for (const Held &held : in_hand_)
+    {
+        if (first.erase(held.record.event_id) == 0) // an event may be in a batch twice
+            continue;
+        in_handler_ = true; // what is wrong with the transaction now, a handler did
+        std::string why;
+        if ((called || savepoints_) &&
+            !database_->set_apart(savepoints_ ? Database::Apart::savepoint : Database::Apart::reset,
+                                  !called, &why))
+        {
+            savepoints_ = savepoints_ || database_->seen().savepoint;
+            return one_by_one(why);
+        }
+        call_handler(held);
+        called = true;
+    }
+    return true;
 }
 
-Offsets
-Processor::stored_offsets()
+// The records in hand are to be done each in a transaction of its own.
+bool
+Processor::one_by_one(const std::string &why)
 {
-    (void) connection();
-    const Result result =
-        database_->exec("select topic, kafka_partition, next_offset from outbox.stored_offsets($1)",
-                        {options_.consumer});
-    Offsets offsets;
-    for (int row = 0; row < result.rows(); ++row)
-        offsets[{result.text(row, 0), std::stoi(result.text(row, 1))}] =
-            std::stoll(result.text(row, 2));
-    return offsets;
+    database_->rollback();
+    if (!why.empty())
+        log_.info("a batch of " + std::to_string(in_hand_.size()) +
+                  " is done again one by one: " + why);
+    singles_ = in_hand_.size();
+    attempted_batch_ = std::move(attempted_);
+    attempted_.clear();
+    return false;
 }
 
 } // namespace outbox::v0::detail

@@ -296,3 +296,80 @@ TEST(Failure, ARecordThatJustFitsIntoKafkaCanBecomeADeadLetter)
     consumer.finish();
     EXPECT_EQ(records_in(kafka().bootstrap(), scene.topic + ".dlq"), 2);
 }
+
+// What a handler throws after a serialization failure, or not at all, says less than the SQLSTATE.
+TEST(Failure, ASerializationFailureIsNotCountedWhateverTheHandlerMakesOfIt)
+{
+    for (const size_t batch : {1, 2})
+    {
+        Scene scene;
+        scene.db.exec("create table balances (balance int); insert into balances values (0)");
+        Db other = scene.database.connect();
+        for (int i = 0; i < 2; ++i)
+            scene.writer.send(scene.topic, "k", "{}", event_id(i), {}, 0);
+        scene.writer.flush();
+        outbox::ConsumerOptions options = scene.options();
+        options.conninfo += " options='-c default_transaction_isolation=serializable'";
+        options.max_attempts = 1;
+        options.batch = batch;
+        std::atomic<int> calls{0};
+        RunningConsumer consumer(
+            options,
+            [&](PGconn *transaction, const outbox::Record &)
+            {
+                const int call = ++calls;
+                if (call <= 4) // somebody else is quicker
+                    other.exec("update balances set balance = balance + 1");
+                run_sql(transaction, "savepoint s");
+                const std::string code = code_of(
+                    [&] { run_sql(transaction, "update balances set balance = balance + 10"); });
+                if (code.empty())
+                    return;
+                if (call == 2 || call == 4)
+                    run_sql(transaction, "rollback to s");
+                if (call <= 2)
+                    throw std::runtime_error("as client libraries do");
+                if (call == 4)
+                    throw call;
+            });
+        EXPECT_TRUE(scene.drained(options.consumer));
+        consumer.finish();
+        EXPECT_EQ(scene.db.value("select balance from balances"), "24");
+        EXPECT_EQ(records_in(kafka().bootstrap(), scene.topic + ".dlq"), 0);
+    }
+}
+
+TEST(Failure, ARecordThatEndsItsConnectionEachTimeIsADeadLetterAtLast)
+{
+    for (const size_t batch : {1, 3})
+    {
+        Scene scene;
+        for (int i = 0; i < 3; ++i)
+            scene.writer.send(scene.topic, "k", i == 1 ? "poison" : "", event_id(i), {}, 0);
+        scene.writer.flush();
+        outbox::ConsumerOptions options = scene.options();
+        options.backoff_max = Milliseconds(20);
+        options.batch = batch;
+        options.offsets = batch == 1 ? outbox::OffsetPolicy::kafka : outbox::OffsetPolicy::postgres;
+        std::atomic<int> calls{0};
+        RunningConsumer consumer(options,
+                                 [&](PGconn *transaction, const outbox::Record &record)
+                                 {
+                                     insert_effect(transaction, record);
+                                     if (record.value != "poison")
+                                         return;
+                                     ++calls;
+                                     run_sql(transaction,
+                                             "select pg_terminate_backend(pg_backend_pid())");
+                                 });
+        EXPECT_TRUE(scene.drained(options.consumer));
+        consumer.finish();
+        EXPECT_EQ(scene.effects(), 2);
+        EXPECT_EQ(calls, batch == 1 ? 10 : 11); // once with the others
+        const std::vector<Record> letters = scene.dead_letters(1);
+        ASSERT_EQ(letters.size(), 1U);
+        EXPECT_EQ(letters[0].header("dlq_attempts"), "10");
+        EXPECT_NE(letters[0].header("dlq_error").value_or("").find("connection was lost"),
+                  std::string::npos);
+    }
+}

@@ -60,7 +60,8 @@ TEST(Transaction, AHandlerThatEndsItIsADeadLetterAndNeverAnEffectThatIsPassedOve
         Statements hostile({"rollback", "rollback and chain", "rollback; begin", "commit",
                             "commit and chain", "commit; begin", "commit; begin; select 1/0",
                             "prepare transaction '" + scene.database.name() + "'",
-                            "savepoint s; rollback and chain", "rollback; discard all; begin"},
+                            "savepoint s; rollback and chain", "rollback; discard all; begin",
+                            "reset all; commit"},
                            scene.options());
         hostile.options.batch = batch;
         hostile.write(scene);
@@ -258,25 +259,31 @@ TEST(Transaction, SavepointsAreTheHandlersToUse)
 // The server ends such a transaction with the session; whose fault that is, its SQLSTATE tells.
 TEST(Transaction, AHandlerThatIdlesForLongerThanTheServerAllowsIsItsRecordsFailure)
 {
-    Scene scene;
-    scene.writer.write(scene.topic, "k", "slow", event_id(1));
-    scene.writer.write(scene.topic, "k", "", event_id(2));
-    outbox::ConsumerOptions options = scene.options();
-    options.conninfo += " options='-c idle_in_transaction_session_timeout=150ms'";
-    options.max_attempts = 2;
-    RunningConsumer consumer(options,
-                             [](PGconn *transaction, const outbox::Record &record)
-                             {
-                                 insert_effect(transaction, record);
-                                 if (record.value == "slow")
-                                     std::this_thread::sleep_for(Milliseconds(600));
-                             });
-    EXPECT_TRUE(scene.drained(options.consumer));
-    consumer.finish();
-    EXPECT_EQ(scene.effects(), 1);
-    const std::vector<Record> letters = scene.dead_letters(1);
-    ASSERT_EQ(letters.size(), 1U);
-    EXPECT_NE(letters[0].header("dlq_error").value_or("").find("idle-in-transaction timeout"),
-              std::string::npos)
-        << letters[0].header("dlq_error").value_or("");
+    for (const auto policy : {outbox::OffsetPolicy::kafka, outbox::OffsetPolicy::postgres})
+    {
+        Scene scene;
+        scene.writer.send(scene.topic, "k", "slow", event_id(1), {}, 0);
+        scene.writer.send(scene.topic, "k", "", event_id(2), {}, 0);
+        scene.writer.flush();
+        outbox::ConsumerOptions options = scene.options();
+        options.conninfo += " options='-c idle_in_transaction_session_timeout=150ms'";
+        options.max_attempts = 2;
+        options.offsets = policy;
+        options.batch = policy == outbox::OffsetPolicy::kafka ? 2 : 1;
+        RunningConsumer consumer(options,
+                                 [](PGconn *transaction, const outbox::Record &record)
+                                 {
+                                     insert_effect(transaction, record);
+                                     if (record.value == "slow")
+                                         std::this_thread::sleep_for(Milliseconds(400));
+                                 });
+        EXPECT_TRUE(scene.drained(options.consumer));
+        consumer.finish();
+        EXPECT_EQ(scene.effects(), 1);
+        const std::vector<Record> letters = scene.dead_letters(1);
+        ASSERT_EQ(letters.size(), 1U);
+        EXPECT_NE(letters[0].header("dlq_error").value_or("").find("idle-in-transaction timeout"),
+                  std::string::npos)
+            << letters[0].header("dlq_error").value_or("");
+    }
 }

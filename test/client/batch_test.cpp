@@ -1,0 +1,171 @@
+// What the handler of one record leaves in the transaction, and in its session, for the next record
+// and for the consumer itself, whether they share a transaction or not.
+#include <map>
+#include <random>
+
+#include "harness.h"
+#include "support/seed.h"
+
+using namespace outbox::test;
+
+namespace
+{
+
+constexpr int kRecords = 100;
+
+// All of these leave the transaction as it is and the effect in it. ROLE is one that may do
+// nothing, SELF the record's place as outbox.record_offset() takes it.
+const std::vector<std::string> kLegacies = {
+    "select 1",
+    "set local role ROLE",
+    "set role ROLE",
+    "set local session authorization ROLE",
+    "set local search_path = pg_temp",
+    "set search_path = pg_temp",
+    "select set_config('app.tenant', 'seven', true)",
+    "select set_config('timezone', 'Asia/Tokyo', false)",
+    "set local statement_timeout = '1min'",
+    "reset all",
+    "declare c cursor for select 1",
+    "select pg_advisory_lock(42)",
+    "select outbox.record_offset(SELF)",
+    "savepoint work",
+    "savepoint work; savepoint other; release other",
+    "savepoint outbox_handler",
+    "set local parallel_setup_cost = 0; set local parallel_tuple_cost = 0;"
+    " set local min_parallel_table_scan_size = 0; select count(*) from pg_class"};
+
+// These too, but then the records of the batch are done one by one.
+const std::vector<std::string> kSeparating = {"set transaction read only",
+                                              "set constraints all deferred"};
+
+struct Case
+{
+    size_t batch;
+    outbox::OffsetPolicy offsets;
+};
+
+// What a handler finds.
+std::string
+state_of(PGconn *transaction)
+{
+    const std::unique_ptr<PGresult, decltype(&PQclear)> result(
+        PQexec(transaction,
+               "select concat_ws('|', current_user = session_user, session_user,"
+               " current_setting('transaction_read_only'), current_schemas(true)::text,"
+               " nullif(current_setting('app.tenant', true), ''), current_setting('timezone'),"
+               " current_setting('statement_timeout'),"
+               " current_setting('min_parallel_table_scan_size'),"
+               " (select count(*) from pg_cursors),"
+               " (select count(*) from pg_locks where locktype = 'advisory' and objid = 42))"),
+        &PQclear);
+    return PQntuples(result.get()) == 1 ? PQgetvalue(result.get(), 0, 0)
+                                        : PQresultErrorMessage(result.get());
+}
+
+// Whether a savepoint of another handler can be rolled back to.
+bool
+finds_savepoint(PGconn *transaction)
+{
+    run_sql(transaction, "savepoint probe");
+    if (code_of([&] { run_sql(transaction, "rollback to savepoint work"); }).empty())
+        return true;
+    run_sql(transaction, "rollback to savepoint probe; release savepoint probe");
+    return false;
+}
+
+void
+replace(std::string &text, const std::string &what, const std::string &with)
+{
+    const size_t at = text.find(what);
+    if (at != std::string::npos)
+        text.replace(at, what.size(), with);
+}
+
+void
+expect_each_alone(unsigned seed, const Case &run)
+{
+    std::mt19937 random(seed);
+    Scene scene;
+    const std::string role = scene.database.name() + "_nobody";
+    scene.db.exec("create role " + role);
+    for (int i = 0; i < kRecords; ++i)
+    {
+        const auto &texts = random() % 25 == 0 ? kSeparating : kLegacies;
+        scene.writer.send(scene.topic, "k", texts[random() % texts.size()], event_id(i), {}, 0);
+    }
+    scene.writer.flush();
+    outbox::ConsumerOptions options = scene.options();
+    options.batch = run.batch;
+    options.offsets = run.offsets;
+    options.max_attempts = 1; // any failure is a dead letter, or the end
+    std::map<std::string, int> states;
+    int found = 0;
+    RunningConsumer consumer(options,
+                             [&](PGconn *transaction, const outbox::Record &record)
+                             {
+                                 ++states[state_of(transaction)];
+                                 insert_effect(transaction, record);
+                                 if (record.offset % 7 == 6)
+                                     found += finds_savepoint(transaction);
+                                 std::string legacy = *record.value;
+                                 replace(legacy, "ROLE", role);
+                                 replace(legacy, "SELF",
+                                         "'" + options.consumer + "', '" + record.topic + "', 0, " +
+                                             std::to_string(record.offset + 1));
+                                 run_sql(transaction, legacy);
+                             });
+    EXPECT_TRUE(scene.drained(options.consumer));
+    consumer.finish();
+    SCOPED_TRACE("seed " + std::to_string(seed) + " batch " + std::to_string(run.batch));
+    EXPECT_EQ(found, 0);
+    EXPECT_EQ(scene.effects(), kRecords);
+    EXPECT_EQ(scene.events(), kRecords);
+    EXPECT_EQ(scene.db.value("select count(*) from outbox.processed_events"),
+              std::to_string(kRecords));
+    EXPECT_EQ(records_in(kafka().bootstrap(), scene.topic + ".dlq"), 0);
+    EXPECT_EQ(states.size(), 1U);
+    for (const auto &[state, count] : states)
+        if (states.size() > 1)
+            ADD_FAILURE() << count << " handlers found " << state;
+    scene.db.exec("drop role " + role);
+}
+
+} // namespace
+
+TEST(Batch, EachHandlerFindsTheSessionAsIfItWereAloneAndSoDoesTheConsumer)
+{
+    const unsigned seed = choose_seed();
+    for (const Case &run :
+         {Case{1, outbox::OffsetPolicy::postgres}, Case{8, outbox::OffsetPolicy::kafka},
+          Case{20, outbox::OffsetPolicy::postgres}})
+        expect_each_alone(seed, run);
+}
+
+// One that has refused its record, as it believes, takes back nobody else's effect.
+TEST(Batch, ARollbackToASavepointThatIsNotThereFailsItsRecordOnly)
+{
+    Scene scene;
+    for (int i = 0; i < 6; ++i)
+        scene.writer.send(scene.topic, "k", i % 2 == 1 ? "invalid" : "", event_id(i), {}, 0);
+    scene.writer.flush();
+    outbox::ConsumerOptions options = scene.options();
+    options.batch = 10;
+    options.max_attempts = 2;
+    RunningConsumer consumer(
+        options,
+        [](PGconn *transaction, const outbox::Record &record)
+        {
+            if (record.value == "invalid")
+                PQclear(PQexec(transaction, "rollback to savepoint work"));
+            else
+                run_sql(transaction, "savepoint work");
+            PQclear(PQexec(transaction,
+                           ("insert into effects values ('" + record.event_id + "')").c_str()));
+        });
+    EXPECT_TRUE(scene.drained(options.consumer));
+    consumer.finish();
+    EXPECT_EQ(scene.effects(), 3);
+    EXPECT_EQ(scene.db.value("select count(*) from outbox.processed_events"), "3");
+    EXPECT_EQ(scene.dead_letters(3).size(), 3U);
+}
