@@ -56,8 +56,10 @@ using Handler = std::function<void(PGconn *transaction, const Record &record)>;
 enum class OffsetPolicy
 {
     kafka, // the group's offsets in Kafka say where to go on
-    // outbox.record_offset(), in the transaction of the effect; where there is none yet, the
-    // group's in Kafka, which are committed as well, for tools that show how far a group is.
+    // outbox.record_offset(), in the transaction of the effect and before the handler. They are
+    // read again after each new connection, so commits that a server has lost are made again. Where
+    // there is none yet, the group's in Kafka, which are committed as well, for tools that show how
+    // far a group is.
     postgres
 };
 
@@ -89,13 +91,15 @@ struct ConsumerOptions
     std::shared_ptr<DedupStore> store;
 
     // Most records of one transaction, 1 to 10,000. If a handler fails in a transaction of several,
-    // they are rolled back and done again one by one. Only with a transactional store.
+    // they are rolled back and done again one by one. The session is reset between handlers. Only
+    // with a transactional store.
     std::size_t batch = 1;
 
     // A handler that fails is called again until it has failed this often (1 to 1,000), with
     // pauses that double from `backoff_initial` to `backoff_max`, less up to a half at random.
-    // Lost connections, serialization failures, deadlocks and failures of the store do not count,
-    // and are tried for ever.
+    // Serialization failures, deadlocks, lost connections and failures of the store do not count,
+    // and are tried for ever; but a record in whose handler the connection is lost 10 times, or
+    // max_attempts if that is more, has failed.
     int max_attempts = 5;
     std::chrono::milliseconds backoff_initial{100};
     std::chrono::milliseconds backoff_max{10000};
@@ -117,7 +121,7 @@ struct ConsumerOptions
 
 // A member of a consumer group. For each record, in the order of its partition:
 //
-//     begin; mark_processed; handler; [record_offset;] commit; then the offset goes to Kafka
+//     begin; mark_processed; [record_offset;] handler; commit; then the offset goes to Kafka
 //
 // so a record that comes again, after a crash, a lost connection or a rebalance, finds its event
 // marked and is left out. Records of read-uncommitted transactions are not seen. A record without
