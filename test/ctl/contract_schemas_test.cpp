@@ -191,7 +191,8 @@ TEST_F(Contracts, WhatCannotBeCheckedInTimeOrMemoryIsAProblem)
         return lacking.insert(lacking.find("### Counterexample"), examples);
     };
     EXPECT_TRUE(refused(with_examples(300), "1: checking this contract did not end well"));
-    EXPECT_TRUE(refused(with_examples(4000), "1: checking this contract took more memory"));
+    // Whichever bound a busy machine meets first.
+    EXPECT_TRUE(refused(with_examples(4000), "1: checking this contract took more"));
 }
 
 } // namespace
