@@ -152,7 +152,13 @@ void
 check_attribute(const char *what, const char *attribute, const text *value)
 {
     const std::string_view raw = text_view(value);
-    const char *utf8 = pg_server_to_any(raw.data(), static_cast<int>(raw.size()), PG_UTF8);
+    // An encoding without a way to UTF-8 is refused with the sizes, unless the text is in ASCII.
+    const bool convertible =
+        OidIsValid(FindDefaultConversionProc(GetDatabaseEncoding(), PG_UTF8)) ||
+        GetDatabaseEncoding() == PG_UTF8 || GetDatabaseEncoding() == PG_SQL_ASCII;
+    const char *utf8 = convertible
+                           ? pg_server_to_any(raw.data(), static_cast<int>(raw.size()), PG_UTF8)
+                           : raw.data();
     const std::string_view attribute_text =
         utf8 == raw.data() ? raw : std::string_view(utf8, strlen(utf8));
     if (!is_attribute_text(attribute_text))
