@@ -93,13 +93,19 @@ is_repeated(const TriggerData *data)
     return false;
 }
 
+namespace
+{
+
+// The name of the first other trigger that could change the row before this one is met, on the way
+// through all in the order in which they fire, or against it; or null.
 const char *
-later_trigger(const TriggerData *data)
+other_trigger(const TriggerData *data, bool last_first)
 {
     const TriggerDesc *all = data->tg_relation->trigdesc;
-    for (int i = all == nullptr ? 0 : all->numtriggers; i-- > 0;)
+    const int count = all == nullptr ? 0 : all->numtriggers;
+    for (int i = 0; i < count; i++)
     {
-        const Trigger &trigger = all->triggers[i];
+        const Trigger &trigger = all->triggers[last_first ? count - 1 - i : i];
         if (trigger.tgoid == data->tg_trigger->tgoid)
             return nullptr;
         if (fires_before_insert(trigger) && trigger.tgfoid != data->tg_trigger->tgfoid)
@@ -108,19 +114,18 @@ later_trigger(const TriggerData *data)
     return nullptr;
 }
 
+} // namespace
+
+const char *
+later_trigger(const TriggerData *data)
+{
+    return other_trigger(data, true);
+}
+
 const char *
 earlier_trigger(const TriggerData *data)
 {
-    const TriggerDesc *all = data->tg_relation->trigdesc;
-    for (int i = 0; all != nullptr && i < all->numtriggers; i++)
-    {
-        const Trigger &trigger = all->triggers[i];
-        if (trigger.tgoid == data->tg_trigger->tgoid)
-            return nullptr;
-        if (fires_before_insert(trigger) && trigger.tgfoid != data->tg_trigger->tgfoid)
-            return trigger.tgname;
-    }
-    return nullptr;
+    return other_trigger(data, false);
 }
 
 } // namespace outbox

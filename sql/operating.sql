@@ -324,9 +324,7 @@ begin
   end if;
   -- In a subtransaction the row has an xmin of its own.
   update outbox.relay_position p set written_by = p.xmin::text::xid8
-    where p.system_identifier = outbox.system_identifier()
-      and p.database_oid = (select d.oid from pg_database d where d.datname = current_database())
-      and p.rows_counted is distinct from false and p.xmin <> p.written_by::xid;
+    where p.written_by = pg_current_xact_id() and p.xmin <> p.written_by::xid;
   -- Of a dump that was not restored as a whole, what is there counts as all of it.
   update outbox.relay_position p set rows_counted = null
     where p.rows_counted and (p.system_identifier <> outbox.system_identifier() or p.xmin <> p.written_by::xid);

@@ -111,6 +111,20 @@ Processor::call_handler(const Held &held)
     in_handler_ = false;
 }
 
+namespace
+{
+
+// The statement that failed before `what`, if trying again can help.
+void
+throw_if_transient(const std::string &what, const std::string &sqlstate)
+{
+    const DatabaseError reason(what, sqlstate);
+    if (reason.transient())
+        throw reason; // NOLINT(cert-err60-cpp)
+}
+
+} // namespace
+
 // What a handler has thrown, or what made it do so if that may pass by itself.
 void
 Processor::rethrow(const std::exception_ptr &thrown) const
@@ -126,17 +140,13 @@ Processor::rethrow(const std::exception_ptr &thrown) const
     }
     catch (const std::exception &error)
     {
-        const DatabaseError reason(message_of(error), cause.empty() ? "58000" : cause);
-        if (!reason.transient())
-            throw;
-        throw reason; // NOLINT(cert-err60-cpp)
+        throw_if_transient(message_of(error), cause);
+        throw;
     }
     catch (...)
     {
         const std::string what = "the handler threw something that is no std::exception";
-        const DatabaseError reason(what, cause.empty() ? "58000" : cause);
-        if (reason.transient())
-            throw reason; // NOLINT(cert-err60-cpp)
+        throw_if_transient(what, cause);
         throw std::runtime_error(what);
     }
 }
@@ -161,9 +171,7 @@ Processor::check_what_the_handler_left(bool thrown)
     if (database_->state() == PQTRANS_INERROR)
     {
         const std::string what = "the handler let an error of SQL in its transaction pass";
-        const DatabaseError cause(what, database_->seen().cause);
-        if (cause.transient())
-            throw cause; // NOLINT(cert-err60-cpp)
+        throw_if_transient(what, database_->seen().cause);
         throw Error(what, "25P02");
     }
     if (!database_->still_open())

@@ -83,6 +83,15 @@ pg_restore(const std::string &dump, const PgCluster &server, const std::string &
                           "--use-list=" + file, "--dbname=" + server.conninfo(database), dump}));
 }
 
+// All of it, into a database "restored" that it makes.
+void
+restore_whole(const std::string &dump, const PgCluster &server)
+{
+    Db(server, "postgres").exec("create database restored");
+    run_or_throw(Command({PgCluster::dump_program("pg_restore"), "--exit-on-error",
+                          "--dbname=" + server.conninfo("restored"), dump}));
+}
+
 // The lines of the dump's table of contents: what makes the extension, and the rest.
 void
 split_contents(const std::string &dump, std::string *definitions, std::vector<std::string> *data)
@@ -236,9 +245,7 @@ TEST(Merge, ADumpOfARestoredDatabaseIsRestoredLikeAnyOther)
     {
         SCOPED_TRACE(generation);
         OwnCluster server(kFaultSettings);
-        Db(server, "postgres").exec("create database restored");
-        run_or_throw(Command({PgCluster::dump_program("pg_restore"), "--exit-on-error",
-                              "--dbname=" + server.conninfo("restored"), dump}));
+        restore_whole(dump, server);
         Db db(server, "restored");
         for (const std::string &id : later)
             ASSERT_EQ(db.value("select outbox.wait_published($1, '30 s')", id), "t")
@@ -262,9 +269,7 @@ TEST(Merge, ADumpOfARestoredDatabaseIsRestoredLikeAnyOther)
                               "--file=" + dump, "--dbname=" + server.conninfo("restored")}));
     }
     OwnCluster last(kFaultSettings);
-    Db(last, "postgres").exec("create database restored");
-    run_or_throw(Command({PgCluster::dump_program("pg_restore"), "--exit-on-error",
-                          "--dbname=" + last.conninfo("restored"), dump}));
+    restore_whole(dump, last);
     Db db(last, "restored");
     for (const std::string &id : later)
         ASSERT_EQ(db.value("select outbox.wait_published($1, '30 s')", id), "t");
