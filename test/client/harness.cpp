@@ -218,14 +218,14 @@ group_lag(const std::string &bootstrap, const std::string &group, const std::str
     return lag;
 }
 
-void
+std::string
 run_sql(PGconn *connection, const std::string &sql)
 {
     const std::unique_ptr<PGresult, decltype(&PQclear)> result(PQexec(connection, sql.c_str()),
                                                                &PQclear);
     const ExecStatusType status = PQresultStatus(result.get());
     if (status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK)
-        return;
+        return PQntuples(result.get()) > 0 ? PQgetvalue(result.get(), 0, 0) : "";
     const char *sqlstate = PQresultErrorField(result.get(), PG_DIAG_SQLSTATE);
     throw outbox::DatabaseError(PQerrorMessage(connection),
                                 sqlstate == nullptr ? "08006" : sqlstate);

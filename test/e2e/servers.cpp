@@ -143,7 +143,7 @@ TestDatabase::connect() const
 }
 
 void
-TestDatabase::kill_relay() const
+TestDatabase::kill_process(pid_t pid) const
 {
     Db witness = connect();
     const auto witness_lost = [&]
@@ -158,12 +158,17 @@ TestDatabase::kill_relay() const
             return true;
         }
     };
-    if (kill(relay_pid(), SIGKILL) != 0)
-        throw std::runtime_error("the relay was gone before it was killed");
-    if (!wait_until(std::chrono::seconds(20), witness_lost))
-        throw std::runtime_error(
-            "the server did not restart its processes after the relay was killed");
+    if (kill(pid, SIGKILL) != 0)
+        throw std::runtime_error("the process was gone before it was killed");
+    if (!wait_until(std::chrono::seconds(60), witness_lost))
+        throw std::runtime_error("the server did not restart its processes after one was killed");
     connect();
+}
+
+void
+TestDatabase::kill_relay() const
+{
+    kill_process(relay_pid());
 }
 
 pid_t

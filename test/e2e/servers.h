@@ -62,8 +62,9 @@ public:
 
     // Process id of its relay, once it runs.
     pid_t relay_pid() const;
-    // Kills the relay with SIGKILL and waits until the server, which restarts all its processes
-    // then, is back.
+    // Kills a process of the server, or the relay, with SIGKILL and waits until the server, which
+    // restarts all its processes then, is back.
+    void kill_process(pid_t pid) const;
     void kill_relay() const;
     // Whether outbox.relay_status shows this state before `limit` has passed.
     bool reaches_state(const std::string &state,
