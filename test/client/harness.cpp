@@ -16,7 +16,7 @@ quick_options(const std::string &consumer, const std::string &topic, const std::
     options.backoff_initial = Milliseconds(10);
     options.backoff_max = Milliseconds(200);
     options.commit_interval = Milliseconds(50);
-    options.kafka_config = {{"session.timeout.ms", "3000"},
+    options.kafka_config = {{"session.timeout.ms", "10000"},
                             {"heartbeat.interval.ms", "200"},
                             {"fetch.wait.max.ms", "50"},
                             {"reconnect.backoff.max.ms", "500"}};
@@ -136,7 +136,7 @@ RecordWriter::send(const std::string &topic, const std::string &key, const std::
 void
 RecordWriter::flush()
 {
-    if (rd_kafka_flush(client_.get(), 30000) != RD_KAFKA_RESP_ERR_NO_ERROR)
+    if (rd_kafka_flush(client_.get(), 60000) != RD_KAFKA_RESP_ERR_NO_ERROR)
         throw std::runtime_error("Kafka does not take the records");
 }
 
@@ -160,7 +160,7 @@ event_id(int number)
 namespace
 {
 
-constexpr int kAskMs = 5000;
+constexpr int kAskMs = 20000;
 
 // Where the next record of the partition will go.
 std::optional<int64_t>
@@ -216,6 +216,19 @@ group_lag(const std::string &bootstrap, const std::string &group, const std::str
         lag += *end - std::max<int64_t>(list->elems[i].offset, 0);
     }
     return lag;
+}
+
+std::optional<int>
+group_members(const std::string &bootstrap, const std::string &group)
+{
+    const KafkaHandle client = make_kafka_client(RD_KAFKA_CONSUMER, bootstrap, {});
+    const rd_kafka_group_list *list = nullptr;
+    if (rd_kafka_list_groups(client.get(), group.c_str(), &list, kAskMs) !=
+        RD_KAFKA_RESP_ERR_NO_ERROR)
+        return std::nullopt;
+    const std::unique_ptr<const rd_kafka_group_list, decltype(&rd_kafka_group_list_destroy)> owner(
+        list, &rd_kafka_group_list_destroy);
+    return list->group_cnt == 0 ? 0 : list->groups[0].member_cnt;
 }
 
 std::string

@@ -22,6 +22,8 @@ namespace outbox::test
 
 // Limit of what happens in moments, on a machine that is busy with other things.
 constexpr auto kSoon = std::chrono::seconds(60);
+// Of what must not wait for a server that is silent: the shortest such wait lasts ten seconds.
+constexpr auto kPromptly = std::chrono::seconds(9);
 
 // Options that make a consumer of tests quick; the name of its group is made unique.
 outbox::ConsumerOptions quick_options(const std::string &consumer, const std::string &topic,
@@ -93,6 +95,9 @@ code_of(Function &&function)
     }
     return "";
 }
+
+// How many members the group has; nothing when Kafka does not say.
+std::optional<int> group_members(const std::string &bootstrap, const std::string &group);
 
 // How many records have been written to the topic; nothing when Kafka does not say.
 std::optional<int64_t> records_in(const std::string &bootstrap, const std::string &topic);

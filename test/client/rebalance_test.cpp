@@ -99,7 +99,7 @@ TEST(Rebalance, AMemberThatWasOvertakenMakesNoEffectOfWhatTheOtherHasDone)
                         scene.database.connect().exec("select outbox.record_offset($1, $2, 0, $3)",
                                                       options.consumer, scene.topic, 2 * batch);
                     });
-                EXPECT_TRUE(wait_until(std::chrono::seconds(20),
+                EXPECT_TRUE(wait_until(kSoon,
                                        [&]
                                        {
                                            return locks.value("select count(*) from pg_locks "

@@ -55,7 +55,7 @@ RedisServer::options() const
     options.password = password_;
     options.ttl = std::chrono::minutes(10);
     options.replay_window = std::chrono::minutes(5);
-    options.timeout = Milliseconds(2000);
+    options.timeout = Milliseconds(10000);
     return options;
 }
 
@@ -98,7 +98,7 @@ RedisServer::start()
             return false;
         }
     };
-    if (!wait_until(std::chrono::seconds(20), answers))
+    if (!wait_until(std::chrono::seconds(60), answers))
         throw std::runtime_error("Redis does not start, see " + command.output);
 }
 

@@ -2,6 +2,8 @@
 #include <atomic>
 #include <set>
 
+#include <poll.h>
+
 #include "harness.h"
 
 using namespace outbox::test;
@@ -256,6 +258,20 @@ TEST(Transaction, SavepointsAreTheHandlersToUse)
     EXPECT_FALSE(consumer.logged("attempt"));
 }
 
+namespace
+{
+
+// Until the server has ended the session.
+void
+idle_for_too_long(PGconn *transaction)
+{
+    run_sql(transaction, "set local idle_in_transaction_session_timeout = '150ms'");
+    pollfd socket = {PQsocket(transaction), POLLIN, 0};
+    EXPECT_EQ(poll(&socket, 1, 60000), 1);
+}
+
+} // namespace
+
 // The server ends such a transaction with the session; whose fault that is, its SQLSTATE tells.
 TEST(Transaction, AHandlerThatIdlesForLongerThanTheServerAllowsIsItsRecordsFailure)
 {
@@ -266,7 +282,6 @@ TEST(Transaction, AHandlerThatIdlesForLongerThanTheServerAllowsIsItsRecordsFailu
         scene.writer.send(scene.topic, "k", "", event_id(2), {}, 0);
         scene.writer.flush();
         outbox::ConsumerOptions options = scene.options();
-        options.conninfo += " options='-c idle_in_transaction_session_timeout=150ms'";
         options.max_attempts = 2;
         options.offsets = policy;
         options.batch = policy == outbox::OffsetPolicy::kafka ? 2 : 1;
@@ -275,7 +290,7 @@ TEST(Transaction, AHandlerThatIdlesForLongerThanTheServerAllowsIsItsRecordsFailu
                                  {
                                      insert_effect(transaction, record);
                                      if (record.value == "slow")
-                                         std::this_thread::sleep_for(Milliseconds(400));
+                                         idle_for_too_long(transaction);
                                  });
         EXPECT_TRUE(scene.drained(options.consumer));
         consumer.finish();

@@ -21,8 +21,8 @@ namespace outbox::test
 namespace
 {
 
-constexpr auto kStartLimit = std::chrono::seconds(60);
-constexpr auto kStopLimit = std::chrono::seconds(30);
+constexpr auto kStartLimit = std::chrono::seconds(120);
+constexpr auto kStopLimit = std::chrono::seconds(60);
 
 std::string
 default_pg_config()

@@ -15,7 +15,7 @@ namespace
 {
 
 constexpr auto kFetchLimit = std::chrono::minutes(10);
-constexpr auto kStartLimit = std::chrono::seconds(90);
+constexpr auto kStartLimit = std::chrono::seconds(180);
 constexpr auto kStopLimit = std::chrono::seconds(30);
 constexpr const char *kClusterId = "b3V0Ym94LXRlc3RzLTAwMQ";
 
@@ -118,6 +118,7 @@ RealKafka::format(size_t index, const std::map<std::string, std::string> &proper
         {"num.io.threads", "2"},
         {"background.threads", "2"},
         {"log.cleaner.dedupe.buffer.size", "4194304"},
+        {"log.cleaner.backoff.ms", "500"},
     };
     for (const auto &[name, value] : properties)
         all[name] = name == "listeners" ? all[name] + "," + value : value;
@@ -193,7 +194,7 @@ RealKafka::wait_ready()
     const auto all_there = [&]
     {
         const rd_kafka_metadata_t *metadata = nullptr;
-        if (rd_kafka_metadata(client.get(), 1, nullptr, &metadata, 1000) !=
+        if (rd_kafka_metadata(client.get(), 1, nullptr, &metadata, 5000) !=
             RD_KAFKA_RESP_ERR_NO_ERROR)
             return false;
         const bool all = metadata->broker_cnt == static_cast<int>(nodes_.size());

@@ -142,23 +142,26 @@ TcpProxy::serve()
     while (!stopping_)
     {
         std::vector<pollfd> watched = {{listener_, POLLIN, 0}};
-        const bool moving = mode_ != Mode::kBlackHole;
+        const Mode mode = mode_;
+        const bool moving = mode != Mode::kBlackHole;
+        const bool answers = moving && mode != Mode::kNoAnswers;
         for (const Connection &connection : connections_)
+        {
             if (moving)
-            {
                 watched.push_back({connection.up.from, POLLIN, 0});
+            if (answers)
                 watched.push_back({connection.up.to, POLLIN, 0});
-            }
+        }
         poll(watched.data(), watched.size(), kTurnMs);
         if ((watched[0].revents & POLLIN) != 0)
             accept_one();
         if (!moving)
             continue;
-        const bool cut = mode_ == Mode::kCut;
+        const bool cut = mode == Mode::kCut;
         for (auto it = connections_.begin(); it != connections_.end();)
         {
-            const bool alive = !cut && receive(it->up) && receive(it->down) && send_due(it->up) &&
-                               send_due(it->down);
+            const bool alive = !cut && receive(it->up) && send_due(it->up) &&
+                               (!answers || (receive(it->down) && send_due(it->down)));
             if (!alive)
                 close_both(*it);
             it = alive ? std::next(it) : connections_.erase(it);

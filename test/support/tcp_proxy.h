@@ -20,6 +20,7 @@ public:
     {
         kPass,
         kDelay,     // what goes in either direction arrives later
+        kNoAnswers, // what clients send arrives, and nothing comes back
         kBlackHole, // connections stay, and nothing moves
         kCut        // connections are closed, and new ones at once as well
     };
