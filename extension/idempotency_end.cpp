@@ -27,6 +27,25 @@ KeptStatement find_owner = {
     "select owner = $3 from outbox.idempotency_keys where scope = $1 and key = $2",
     "read outbox.idempotency_keys", 3, kEndTypes, nullptr};
 
+KeptStatement find_lease = {
+    "select lease_until is not null from outbox.idempotency_keys where scope = $1 and key = $2",
+    "read outbox.idempotency_keys", 2, kEndTypes, nullptr};
+
+// The work of two_phase was done elsewhere: a crash must not forget that it was completed, or it
+// would be done again when the lease is over. That of single_tx shares the fate of its answer.
+void
+keep_with_work(Datum *values)
+{
+    if (synchronous_commit != SYNCHRONOUS_COMMIT_OFF)
+        return;
+    connect_spi();
+    bool is_null;
+    if (run_statement(&find_lease, values, nullptr, SPI_OK_SELECT) == 1 &&
+        DatumGetBool(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &is_null)))
+        ForceSyncCommit();
+    finish_spi();
+}
+
 const char *
 why_not_held(Datum *values)
 {
@@ -127,6 +146,7 @@ extern "C"
             values[n] = PG_ARGISNULL(n) ? static_cast<Datum>(0) : PG_GETARG_DATUM(n);
             nulls[n] = PG_ARGISNULL(n) ? 'n' : ' ';
         }
+        outbox::keep_with_work(values);
         outbox::end_key(&outbox::complete_key, values, nulls, SPI_OK_UPDATE);
         PG_RETURN_VOID();
     }

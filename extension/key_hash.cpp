@@ -22,11 +22,12 @@ append_part(StringInfo all, const varlena *part)
 }
 
 // The same hash in databases of every encoding, and in a client. A database in SQL_ASCII does not
-// know what its bytes mean, and a client's are stored as they come, so they are taken as they are.
+// know what its bytes mean, and a client's are stored as they come, so they are taken as they are;
+// so are those of MULE_INTERNAL, which has no conversion. ASCII is the same there, too.
 text *
 as_utf8(text *value)
 {
-    if (GetDatabaseEncoding() == PG_SQL_ASCII)
+    if (GetDatabaseEncoding() == PG_SQL_ASCII || GetDatabaseEncoding() == PG_MULE_INTERNAL)
         return value;
     const int length = static_cast<int>(VARSIZE_ANY_EXHDR(value));
     char *converted = pg_server_to_any(VARDATA_ANY(value), length, PG_UTF8);

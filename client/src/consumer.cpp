@@ -219,9 +219,9 @@ Consumer::Impl::turn(GroupMember &group)
                 break;
             processor_->take(std::move(*held));
         }
-    if (processor_->idle())
+    if (processor_->idle() && !processor_->wants_step())
         group.wait(true, kIdleWait, stop_);
-    if (!processor_->idle() || processor_->wants_server())
+    if (!processor_->idle() || processor_->wants_step())
         processor_->step();
 }
 

@@ -196,6 +196,11 @@ GroupMember::next()
             std::rethrow_exception(std::exchange(failure_, nullptr));
         if (!message)
             return std::nullopt;
+        if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF)
+        {
+            note_end(*message);
+            continue;
+        }
         if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR)
         {
             report(*message);
@@ -209,6 +214,15 @@ GroupMember::next()
         held.assignment = owner->second.assignment;
         return held;
     }
+}
+
+// It comes behind the partition's records in their queue.
+void
+GroupMember::note_end(const rd_kafka_message_t &message)
+{
+    const auto owner = owned_.find({rd_kafka_topic_name(message.rkt), message.partition});
+    if (owner != owned_.end())
+        owner->second.end = message.offset;
 }
 
 Record

@@ -103,6 +103,15 @@ public:
 
     // The record is dealt with: the group may go on after it.
     void done(const Held &held);
+
+    // Where partitions have come to their end behind the last record that they gave, as there were
+    // only markers of transactions, aborted records, or what was compacted away. It counts when
+    // every record that next() has given is dealt with.
+    Offsets ends() const;
+    bool has_ends() const { return !ends().empty(); }
+    // The group may go on there.
+    void passed(const TopicPartition &place, std::int64_t end);
+
     // Commits to Kafka what is done, if that is due.
     void commit_if_due();
 
@@ -121,6 +130,7 @@ private:
         std::int64_t begun = -1;  // with own_offsets: where to begin, as librdkafka takes it
         std::int64_t stored = -1; // ... and what PostgreSQL had; -1 is nothing
         std::int64_t done = -1;   // next offset to be committed
+        std::int64_t end = -1;    // of the partition, when it was last there
         bool dirty = false;
     };
     using Queue = std::unique_ptr<rd_kafka_queue_t, decltype(&rd_kafka_queue_destroy)>;
@@ -143,6 +153,7 @@ private:
     void report(const rd_kafka_message_t &message);
     std::string what_to_do_about(const rd_kafka_message_t &message) const;
     Record convert(rd_kafka_message_t *message) const;
+    void note_end(const rd_kafka_message_t &message);
     bool send_commit();
     void collect_commits(Milliseconds limit);
     void commit_and_wait(Milliseconds limit);

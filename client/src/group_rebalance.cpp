@@ -272,6 +272,26 @@ GroupMember::done(const Held &held)
     owner->second.dirty = true;
 }
 
+Offsets
+GroupMember::ends() const
+{
+    Offsets ends;
+    for (const auto &[place, part] : owned_)
+        if (part.end > std::max({part.done, part.stored, part.begun, std::int64_t{0}}))
+            ends[place] = part.end;
+    return ends;
+}
+
+void
+GroupMember::passed(const TopicPartition &place, std::int64_t end)
+{
+    const auto owner = owned_.find(place);
+    if (owner == owned_.end() || owner->second.end < end)
+        return;
+    owner->second.done = end;
+    owner->second.dirty = true;
+}
+
 // Whether there was anything to commit.
 bool
 GroupMember::send_commit()

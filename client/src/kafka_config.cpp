@@ -141,6 +141,7 @@ make_member_config(const std::string &bootstrap_servers, const std::string &grou
                        {{"group.id", group},
                         {"enable.auto.commit", "false"},
                         {"enable.auto.offset.store", "false"},
+                        {"enable.partition.eof", "true"}, // see GroupMember::ends()
                         {"isolation.level", "read_committed"},
                         // librdkafka's default would skip records.
                         {"auto.offset.reset", own_offsets ? "error" : "earliest"},

@@ -57,7 +57,7 @@ public:
     // Whether there is nothing to do, so that records may be taken in hand.
     bool idle() const { return in_hand_.empty() && !unconfirmed_; }
     // Whether a step is due all the same.
-    bool wants_server() const;
+    bool wants_step() const;
     void take(Held held) { in_hand_.push_back(std::move(held)); }
     // When the next attempt is due.
     Clock::time_point due() const { return due_; }
@@ -94,6 +94,7 @@ private:
     PGconn *connection();
     bool begin();
     bool read_offsets_again();
+    void store_ends();
     Offsets ask_offsets();
     void leave_out(const Held &held);
     void step_idle();
@@ -147,6 +148,7 @@ private:
     bool savepoints_ = false;
     // The session whose stored offsets are those that we go by.
     std::uint64_t checked_session_ = 0;
+    Clock::time_point ends_due_ = Clock::now(); // the next time that they are stored
     // The transaction that the first record's handler had in its last attempt, and the one of the
     // batch that is done again one by one, if handlers may have committed them: then not by us.
     std::string attempted_;

@@ -66,14 +66,34 @@ Processor::read_offsets_again()
 void
 Processor::step_idle()
 {
-    if (begin())
+    if (options_.offsets == OffsetPolicy::postgres && !begin())
+        return;
+    store_ends();
+}
+
+// Otherwise the stored offset would be gone when retention has taken what lies behind it, though
+// there was no record that anybody could miss.
+void
+Processor::store_ends()
+{
+    const Offsets ends = group_->ends();
+    ends_due_ = Clock::now() + options_.commit_interval;
+    for (const auto &[place, end] : ends)
+        (void) store_offset(place, end, Database::AtStop::finish); // at least as far is enough
+    if (options_.offsets == OffsetPolicy::postgres && ends.empty())
         database_->rollback();
+    else if (options_.offsets == OffsetPolicy::postgres)
+        database_->commit();
+    for (const auto &[place, end] : ends)
+        group_->passed(place, end);
 }
 
 bool
-Processor::wants_server() const
+Processor::wants_step() const
 {
-    return options_.offsets == OffsetPolicy::postgres && database_->lost_while_idle();
+    return idle() &&
+           ((options_.offsets == OffsetPolicy::postgres && database_->lost_while_idle()) ||
+            (Clock::now() >= ends_due_ && group_->has_ends()));
 }
 
 Offsets

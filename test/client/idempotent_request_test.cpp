@@ -358,3 +358,22 @@ TEST(IdempotentRequest, AKeyOfTwoPhasesIsOnDiskThoughCommitsAreAsynchronous)
         EXPECT_EQ(db.value("select pg_current_wal_flush_lsn() > '" + before + "'::pg_lsn"), "t");
     }
 }
+
+// The work elsewhere is done: a crash that forgot it would have it done again.
+TEST(IdempotentRequest, ACompletionOfTwoPhasesIsOnDiskThoughCommitsAreAsynchronous)
+{
+    RequestScene scene;
+    PGconn *connection = scene.connection.get();
+    outbox::RequestOptions options;
+    options.mode = outbox::RequestMode::two_phase;
+    Db db = scene.database.connect();
+    for (int i = 0; i < 5; ++i)
+    {
+        IdempotentRequest request(connection, "shop", "k" + std::to_string(i), scene.hash, options);
+        run_sql(connection, "set synchronous_commit = off");
+        const std::string before = db.value("select pg_current_wal_insert_lsn()");
+        request.complete({});
+        EXPECT_EQ(db.value("select pg_current_wal_flush_lsn() > '" + before + "'::pg_lsn"), "t");
+        run_sql(connection, "reset synchronous_commit");
+    }
+}

@@ -51,6 +51,15 @@ select field, by_insert, attempt(field, 'caf' || chr(195) || chr(169), by_insert
 \c outbox_mule
 :prepare
 select field, by_insert, attempt(field, 'plain', by_insert), attempt(field, 'x' || convert_from('\x81e9', 'MULE_INTERNAL'), by_insert) from fields;
+-- Keys of requests need no conversion: ASCII has the hash that it has everywhere, and other text one of its own.
+select outbox.request_hash('POST', '/orders', '{"sku":1}') = sha256(
+  '\x0000000000000004' || 'POST'::bytea || '\x0000000000000007' || '/orders'::bytea ||
+  '\x0000000000000009' || '{"sku":1}'::bytea) as as_documented;
+select convert_from('\x81e9', 'MULE_INTERNAL') as odd \gset
+select outbox.request_hash('POST', '/' || :'odd', null) = outbox.request_hash('POST', '/x', null);
+select owner from outbox.idempotency_begin('shop', 'k' || :'odd', outbox.request_hash('POST', '/' || :'odd', null)) \gset
+select outbox.idempotency_complete('shop', 'k' || :'odd', :'owner', 201, 'done', null, null);
+select outcome, response from outbox.idempotency_begin('shop', 'k' || :'odd', outbox.request_hash('POST', '/' || :'odd', null));
 
 \c outbox_euc_jp
 :prepare

@@ -119,6 +119,27 @@ delete_topic(const std::string &bootstrap, const std::string &topic)
 }
 
 void
+delete_records(const std::string &bootstrap, const std::string &topic, int partition,
+               int64_t before)
+{
+    const std::string what = "delete records of " + topic;
+    using List = std::unique_ptr<rd_kafka_topic_partition_list_t,
+                                 decltype(&rd_kafka_topic_partition_list_destroy)>;
+    const List offsets(rd_kafka_topic_partition_list_new(1),
+                       &rd_kafka_topic_partition_list_destroy);
+    rd_kafka_topic_partition_list_add(offsets.get(), topic.c_str(), partition)->offset = before;
+    std::unique_ptr<rd_kafka_DeleteRecords_t, decltype(&rd_kafka_DeleteRecords_destroy)> wanted(
+        rd_kafka_DeleteRecords_new(offsets.get()), &rd_kafka_DeleteRecords_destroy);
+    Admin admin(bootstrap);
+    rd_kafka_DeleteRecords_t *list[] = {wanted.get()};
+    rd_kafka_DeleteRecords(admin.client(), list, 1, nullptr, admin.queue());
+    const rd_kafka_topic_partition_list_t *answer = rd_kafka_DeleteRecords_result_offsets(
+        rd_kafka_event_DeleteRecords_result(admin.answer(what)));
+    for (int i = 0; i < answer->cnt; ++i)
+        check(answer->elems[i].err, nullptr, what);
+}
+
+void
 allow_write(const std::string &bootstrap, const std::string &principal, const std::string &topic)
 {
     allow_describe(bootstrap, principal, topic);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 
@@ -15,6 +16,10 @@ void set_topic_config(const std::string &bootstrap, const std::string &topic,
 
 // Deletes a topic.
 void delete_topic(const std::string &bootstrap, const std::string &topic);
+
+// Deletes the records of a partition before this offset, as retention does.
+void delete_records(const std::string &bootstrap, const std::string &topic, int partition,
+                    int64_t before);
 
 // Lets a user, such as "User:relay", look at and write to a topic.
 void allow_write(const std::string &bootstrap, const std::string &principal,
