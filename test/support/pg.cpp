@@ -41,7 +41,7 @@ Db::Db(const PgCluster &cluster, const std::string &database, const std::string 
 }
 
 std::vector<std::string>
-Db::pipeline(const std::vector<std::string> &statements)
+Db::pipeline([[maybe_unused]] const std::vector<std::string> &statements)
 {
     std::vector<std::string> states;
 #ifdef LIBPQ_HAS_PIPELINING
