@@ -372,10 +372,10 @@ TEST(OldBacklog, EventsOfTransactionsThatAreTwoBillionBackArePublished)
     };
     as_server({"dd", "if=/dev/zero", "of=" + (clog / segment).string(),
                "bs=" + std::to_string(kPerSegment / 4), "count=1", "status=none"});
-    // Before version 14 the oldest id follows by itself.
+    // Before 13.4 the oldest id follows by itself, and there is no option for it.
     std::vector<std::string> reset = {server.own_program("pg_resetwal"), "-x",
                                       std::to_string(kNext), "-D", server.data_dir().string()};
-    if (version >= 140000)
+    if (version >= 130004)
         reset.insert(reset.end(), {"-u", std::to_string(kNext - 2000000000U)});
     as_server(reset);
     std::filesystem::remove(clog / "0000");
