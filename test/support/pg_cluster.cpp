@@ -11,6 +11,7 @@
 #include <libpq-fe.h>
 #include <sys/un.h>
 
+#include "pg_template.h"
 #include "workspace.h"
 
 namespace fs = std::filesystem;
@@ -185,12 +186,7 @@ PgCluster::init(const Settings &settings, const std::vector<std::string> &initdb
     for (const auto &[name, value] : settings)
         settings_[name] = value;
 
-    // --no-sync spares the new directory's fsync only; the running server's fsync stays on.
-    Command initdb({own_program("initdb"), "--no-sync", "--username=postgres", "--auth=trust",
-                    "--encoding=UTF8", "--locale=C.UTF-8", "--pgdata=" + data_dir_.string()});
-    initdb.argv.insert(initdb.argv.end(), initdb_options.begin(), initdb_options.end());
-    initdb.as_server_user = true;
-    run_or_throw(initdb);
+    init_data_dir(data_dir_, own_program("initdb"), initdb_options);
 
     std::string conf = read_file(data_dir_ / "postgresql.conf");
     write_file(data_dir_ / "postgresql.conf", conf + "\ninclude 'harness.conf'\n");
