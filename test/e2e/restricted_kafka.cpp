@@ -1,7 +1,6 @@
 #include "restricted_kafka.h"
 
 #include "support/process.h"
-#include "support/tree.h"
 #include "support/workspace.h"
 
 namespace fs = std::filesystem;
@@ -82,13 +81,10 @@ restrictions(const fs::path &directory, int password_port, int tls_port)
 void
 add_scram_user(const std::string &bootstrap)
 {
-    std::string jars = run_or_throw(Command({in_source("scripts/fetch-kafka")}));
-    jars.erase(jars.find_last_not_of('\n') + 1);
-    run_or_throw(Command(
-        {"java", "-cp", jars.substr(jars.rfind('\n') + 1) + "/*", "kafka.admin.ConfigCommand",
-         "--bootstrap-server", bootstrap, "--alter", "--add-config",
+    run_or_throw(Command(kafka_command(
+        {"kafka.admin.ConfigCommand", "--bootstrap-server", bootstrap, "--alter", "--add-config",
          std::string("SCRAM-SHA-256=[password=") + RestrictedKafka::kScramPassword + "]",
-         "--entity-type", "users", "--entity-name", RestrictedKafka::kUser}));
+         "--entity-type", "users", "--entity-name", RestrictedKafka::kUser})));
 }
 
 } // namespace

@@ -74,10 +74,15 @@ private:
         std::unique_ptr<Process> process;
     };
 
+    static void write_shared_classes();
     void format(size_t index, const std::map<std::string, std::string> &properties);
 
     std::vector<Node> nodes_;
+    std::string sharing_; // an option of the JVM; empty: the usual one
 };
+
+// Runs a class of Kafka's with these arguments.
+std::vector<std::string> kafka_command(const std::vector<std::string> &arguments);
 
 // The Kafka protocol without Kafka: librdkafka's mock cluster, run by build/test/mock_broker. It
 // keeps its records in memory and takes whatever port it gets, so its process lives as long as this
