@@ -1,4 +1,5 @@
 // A consumer behind pgbouncer in transaction mode.
+#include <atomic>
 #include <cstdlib>
 
 #include "harness.h"
@@ -90,4 +91,50 @@ TEST(Pooler, TextIsTheSameForEachRecordInADatabaseThatIsNotInUtf8)
                   "UTF8 outbox consumer " + options.consumer);
     }
     admin.exec("drop database " + name + " with (force)");
+}
+
+// Two members share two connections of the server, so each transaction may have another one.
+TEST(Pooler, BatchesOfTwoMembersMakeEachEffectOnceAndKeepTheirOrder)
+{
+    Scene scene;
+    scene.db.exec("alter table effects add n bigserial");
+    const Pooler pooler(scene.server);
+    constexpr int kRecords = 200;
+    const auto write = [&](int from)
+    {
+        for (int i = from; i < from + kRecords; ++i)
+            scene.writer.send(scene.topic, std::to_string(i % 4), "", event_id(i), {}, i % 4);
+        scene.writer.flush();
+    };
+    write(0);
+    outbox::ConsumerOptions options = scene.options();
+    options.conninfo = pooler.conninfo(scene.database.name());
+    options.offsets = outbox::OffsetPolicy::postgres;
+    options.batch = 10;
+    std::atomic<int> leftovers{0};
+    const auto handler = [&](PGconn *transaction, const outbox::Record &record)
+    {
+        if (run_sql(transaction, "select coalesce(current_setting('app.tenant', true), '')") != "")
+            ++leftovers;
+        run_sql(transaction, "set app.tenant = 'x'; set role pg_monitor; reset role");
+        run_sql(transaction, "insert into effects values ('" + record.event_id + "', '" +
+                                 record.key.value_or("") + "')");
+    };
+    auto one = std::make_unique<RunningConsumer>(options, handler);
+    EXPECT_TRUE(scene.reaches(1));
+    RunningConsumer other(options, handler); // which gets half of the partitions
+    write(kRecords);
+    EXPECT_TRUE(scene.reaches(kRecords));
+    one->finish();
+    one.reset();
+    write(2 * kRecords);
+    EXPECT_TRUE(scene.drained(options.consumer));
+    other.finish();
+    EXPECT_EQ(scene.effects(), 3 * kRecords);
+    EXPECT_EQ(scene.events(), 3 * kRecords);
+    EXPECT_EQ(scene.db.value("select count(*) from (select event_id < lag(event_id) over"
+                             " (partition by key order by n) as wrong from effects) as x"
+                             " where wrong"),
+              "0");
+    EXPECT_EQ(leftovers, 0);
 }

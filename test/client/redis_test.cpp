@@ -338,3 +338,42 @@ TEST(Redis, AFullRedisHoldsUpEffectsAndLosesNone)
     EXPECT_EQ(effects.size(), 5U);
     EXPECT_EQ(calls, 5);
 }
+
+// A Redis that evicts forgets marks, and claims of handlers that run: what comes again then is done
+// again, and nothing is left out.
+TEST(Redis, WhatAnEvictingRedisForgetsIsDoneAgainAndNothingIsLost)
+{
+    RedisServer redis;
+    const auto evict_all = [&]
+    {
+        redis.command({"CONFIG", "SET", "maxmemory", "1"});
+        EXPECT_ANY_THROW(redis.command({"SET", "one", "more"})); // it has nothing left to evict
+        redis.command({"CONFIG", "SET", "maxmemory", "0"});
+    };
+    redis.command({"CONFIG", "SET", "maxmemory-policy", "allkeys-lru"});
+    RecordWriter writer(kafka().bootstrap());
+    const std::string topic = new_topic();
+    outbox::ConsumerOptions options = redis_options(topic, redis.options());
+    options.max_attempts = 1;
+    std::map<std::string, int> effects;
+    std::atomic<int> calls{0};
+    RunningConsumer consumer(options,
+                             [&](PGconn *, const outbox::Record &record)
+                             {
+                                 if (record.value == "evict")
+                                     evict_all();
+                                 ++effects[record.event_id];
+                                 ++calls;
+                             });
+    const auto write = [&](int id, const char *value)
+    { writer.write(topic, "k", value, event_id(id), {}, 0); };
+    write(1, "");
+    write(2, "evict"); // the mark of 1, and its own claim
+    write(1, "");
+    write(2, ""); // marked though its claim was gone
+    EXPECT_TRUE(drained(options));
+    consumer.finish();
+    EXPECT_EQ(calls, 3);
+    EXPECT_EQ(effects[event_id(1)], 2);
+    EXPECT_EQ(effects[event_id(2)], 1);
+}

@@ -46,12 +46,13 @@ struct RedisOptions
 // What it cannot promise, because the effect and the mark are in two systems:
 //   - a process that dies after the effect and before the mark repeats the effect;
 //   - a Redis that loses data (no append-only file, a failover to a replica that is behind, keys
-//     evicted under another maxmemory-policy than noeviction) forgets marks and claims with it.
+//     evicted under another maxmemory-policy than noeviction) forgets marks and claims with it:
+//     what comes again then is done again, but nothing is left out.
 // So the effect should stand being repeated, now and then.
 //
-// An object serves one Consumer. It connects when it is first used, whenever the connection is gone,
-// and after Redis has refused a command, as one does that is a replica now: let host be a name that
-// follows the primary. Functions throw StoreError. There is no TLS.
+// An object serves one Consumer. It connects when it is first used, whenever the connection is
+// gone, and after Redis has refused a command, as one does that is a replica now: let host be a
+// name that follows the primary. Functions throw StoreError. There is no TLS.
 class OUTBOX_API RedisDedupStore : public DedupStore
 {
 public:
