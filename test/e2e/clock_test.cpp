@@ -1,4 +1,4 @@
-// What a clock that was set forward has left behind.
+// A clock that is set while the server runs, and what such a clock has left behind.
 #include <sys/stat.h>
 
 #include "servers.h"
@@ -65,4 +65,57 @@ TEST(Clock, AnAttemptThatIsLaterThanAnyPauseIsMadeNow)
     db.exec("select outbox.notify_relay()");
     db.exec("commit");
     EXPECT_TRUE(comes_true(db, "select exists (select from outbox.deliveries where attempts > 2)"));
+}
+
+// Events are published and the position is saved at once, attempts are made and the ring turns,
+// however the clock is set under a relay that runs; and a crash after that repeats nothing.
+TEST(Clock, NothingWaitsForAClockThatIsSet)
+{
+    OwnCluster server(Settings{
+        {"outbox.retention", "6s"}, {"outbox.backoff_max", "1s"}, {"outbox.max_attempts", "1000"}});
+    server.stop();
+    server.make_clock_settable();
+    server.start();
+    TestDatabase database(server);
+    kafka().create_topic(database.topic());
+    Db db = database.connect();
+    db.exec("set outbox.topic_template = 'anything'");
+    db.exec("select outbox.emit('no topic', 'k', 'e', '{}')");
+
+    // Its partition cannot be emptied; the others can.
+    ASSERT_TRUE(
+        comes_true(db, "select exists (select from outbox.ring where is_current and slot > 0)"));
+
+    using std::chrono::hours;
+    const hours years(24 * 365 * 10);
+    int64_t events = 0;
+    for (const std::chrono::seconds ahead :
+         {hours(0), hours(1), hours(-1), hours(0), years, hours(0)})
+    {
+        SCOPED_TRACE("the clock is ahead by " + std::to_string(ahead.count()) + " s");
+        const std::string attempts =
+            db.value("select coalesce(max(attempts), 0) from outbox.deliveries");
+        server.set_clock(ahead);
+        db.exec("select outbox.emit($1, 'k' || i % 5, 'made', '{}') from generate_series(1, 100) i",
+                database.type());
+        events += 100;
+        ASSERT_TRUE(comes_true(
+            db, "select not exists (select from outbox.event_status where status = 'NEW' "
+                "and event_type = 'made')"));
+        EXPECT_TRUE(
+            comes_true(db, "select max(attempts) > " + attempts + " from outbox.deliveries"))
+            << db.value("select string_agg(d::text, e'\\n') from outbox.deliveries d");
+        EXPECT_EQ(db.value("select state from outbox.relay_status"), "running");
+    }
+    EXPECT_TRUE(
+        comes_true(db, "select not exists (select from outbox.events where event_type = 'made')"));
+
+    server.kill9();
+    server.start();
+    Db after = database.connect();
+    after.exec("select outbox.emit($1, 'k', 'last', '{}')", database.type());
+    Consumer consumer(kafka().bootstrap(), {database.topic()});
+    EXPECT_TRUE(consumer.read_count(static_cast<size_t>(events) + 1, std::chrono::seconds(20)));
+    consumer.read_for(std::chrono::milliseconds(500));
+    EXPECT_EQ(consumer.records().size(), static_cast<size_t>(events) + 1);
 }

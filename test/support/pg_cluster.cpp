@@ -3,6 +3,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
+#include <fstream>
 #include <optional>
 #include <sstream>
 #include <stdexcept>
@@ -12,6 +13,7 @@
 #include <sys/un.h>
 
 #include "pg_template.h"
+#include "tree.h"
 #include "workspace.h"
 
 namespace fs = std::filesystem;
@@ -224,6 +226,9 @@ PgCluster::start()
     postgres.output = log_.string();
     postgres.as_server_user = true;
     postgres.death_signal = SIGQUIT; // so that the postmaster takes its children along
+    if (!clock_.empty())
+        postgres.environment = {{"LD_PRELOAD", in_build("test/set_clock.so")},
+                                {"OUTBOX_TEST_CLOCK", clock_.string()}};
     server_ = std::make_unique<Process>(postgres);
 
     const auto settled = [this] { return !server_->running() || accepts_connections(); };
@@ -235,6 +240,29 @@ bool
 PgCluster::accepts_connections() const
 {
     return PQping(conninfo("postgres").c_str()) == PQPING_OK;
+}
+
+void
+PgCluster::make_clock_settable()
+{
+    clock_ = home_ / "clock";
+    set_clock(std::chrono::seconds(0));
+}
+
+void
+PgCluster::set_clock(std::chrono::seconds ahead) const
+{
+    if (clock_.empty())
+        throw std::logic_error("the cluster's clock cannot be set");
+    // In place, as the server has mapped the file.
+    const int64_t seconds = ahead.count();
+    std::fstream file(clock_, std::ios::binary | std::ios::in | std::ios::out);
+    if (!file.is_open())
+        file.open(clock_, std::ios::binary | std::ios::out);
+    file.write(reinterpret_cast<const char *>(&seconds), sizeof seconds);
+    file.close();
+    if (!file)
+        throw std::runtime_error("cannot write " + clock_.string());
 }
 
 Milliseconds

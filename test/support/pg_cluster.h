@@ -68,6 +68,12 @@ public:
     void kill9();
 
     void restart(Shutdown how = Shutdown::kFast);
+
+    // From its next start on the server's time of day can be set, and is right until then. The
+    // steady clock is the machine's.
+    void make_clock_settable();
+    void set_clock(std::chrono::seconds ahead) const;
+
     bool running() { return server_ && server_->running(); }
     Process &postmaster() { return *server_; }
 
@@ -115,6 +121,7 @@ private:
     std::filesystem::path data_dir_;
     std::filesystem::path socket_dir_;
     std::filesystem::path log_;
+    std::filesystem::path clock_; // empty: the machine's
     Settings settings_;
     int port_;
     bool kill_expected_ = false;
