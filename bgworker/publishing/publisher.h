@@ -179,6 +179,7 @@ private:
     void settle_suspects(std::size_t refused);
     bool may_release() const noexcept;
     void park_tag(std::uint64_t tag, const kafka::Failure &failure);
+    void take_all_back(TimestampTz now);
     void give_up_stuck(TimestampTz now);
     void rewind();
     void note_failure(const kafka::Failure &failure) noexcept;

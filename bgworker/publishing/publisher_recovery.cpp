@@ -126,6 +126,17 @@ Publisher::settle_refusals()
     return true;
 }
 
+// The producer ends with that: each broker's thread purges when it comes to it, and could take the
+// first of what is handed over again, behind which later events would arrive.
+void
+Publisher::take_all_back(TimestampTz now)
+{
+    halted_ = true;
+    dead_ = true;
+    dead_since_ = now;
+    producer_->purge();
+}
+
 // librdkafka keeps records of a topic for ever when Kafka refuses to describe it, and says nothing.
 // The position stays behind such a record, so it is taken back and its topic counts as refused.
 void
@@ -135,8 +146,7 @@ Publisher::give_up_stuck(TimestampTz now)
     // While Kafka is out of reach, everything waits.
     if (!backing_off() && redelivery_.give_up_attempt(now))
     {
-        halted_ = true;
-        producer_->purge();
+        take_all_back(now);
         return;
     }
     if (progress_.in_flight() == 0 || progress_.first_tag() != first_tag_)
@@ -157,8 +167,7 @@ Publisher::give_up_stuck(TimestampTz now)
     topic_refusal_.cls = kafka::FailureClass::topic;
     strlcpy(topic_refusal_.name, "_TIMED_OUT", sizeof(topic_refusal_.name));
     refused_tags_.push_back(first_tag_); // reserved
-    halted_ = true;
-    producer_->purge();
+    take_all_back(now);
 }
 
 // Everything behind the acknowledged prefix is read again, and handed over again unless it was
