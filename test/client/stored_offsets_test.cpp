@@ -24,7 +24,8 @@ write(Scene &scene, int from, int to)
     scene.writer.flush();
 }
 
-// As after a fail-over to a standby that was behind: the commits since this event are not there.
+// As after a fail-over to a standby that was behind: the commits since this event are not there
+// when the consumer, which has nothing to do, comes back. It may do so at once.
 void
 lose_commits(Scene &scene, int since)
 {
@@ -32,11 +33,11 @@ lose_commits(Scene &scene, int since)
     const std::string offset =
         since == 0 ? "delete from outbox.consumer_offsets"
                    : "update outbox.consumer_offsets set next_offset = " + std::to_string(since);
+    scene.db.exec("delete from effects" + lost + "; delete from outbox.processed_events" + lost +
+                  "; " + offset);
     scene.db.exec("with gone as (select pg_terminate_backend(pid, 10000) from pg_stat_activity"
                   " where application_name like 'outbox consumer%' and datname ="
                   " current_database()) select count(*) from gone");
-    scene.db.exec("delete from effects" + lost + "; delete from outbox.processed_events" + lost +
-                  "; " + offset);
 }
 
 } // namespace
