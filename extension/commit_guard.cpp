@@ -6,6 +6,7 @@
 #include "commit_guard.h"
 
 #include "pg.h"
+#include "session_changes.h"
 
 extern "C"
 {
@@ -29,6 +30,14 @@ check_refuse_commit(bool *value, void **, GucSource source)
     GUC_check_errmsg("parameter \"outbox.refuse_commit\" can only be set in a transaction");
     GUC_check_errhint("Use SET LOCAL.");
     return false;
+}
+
+// The first handler is about to be called.
+void
+assign_refuse_commit(bool value, void *)
+{
+    if (value && !IsParallelWorker())
+        watch_session();
 }
 
 // Before anything of the commit has happened, so that an error rolls the transaction back. A
@@ -59,8 +68,8 @@ define_commit_guard()
         "Set by the C++ client, with SET LOCAL, while a handler has the connection.",
         &refuse_commit, false, PGC_USERSET,
         // A handler that resets its settings does not mean this one, and no session can keep it.
-        GUC_NO_RESET_ALL | GUC_NOT_IN_SAMPLE | GUC_DISALLOW_IN_FILE, check_refuse_commit, nullptr,
-        nullptr);
+        GUC_NO_RESET_ALL | GUC_NOT_IN_SAMPLE | GUC_DISALLOW_IN_FILE, check_refuse_commit,
+        assign_refuse_commit, nullptr);
     RegisterXactCallback(refuse, nullptr);
 }
 

@@ -2,6 +2,7 @@
 
 #include "direct_insert.h"
 #include "kept_table.h"
+#include "lock_spaces.h"
 #include "own_relations.h"
 #include "settings.h"
 
@@ -214,9 +215,7 @@ lock_key(const text *aggregate_type, const text *key)
 {
     if (!settings.serialize_keys)
         return;
-    // A lock space of its own (field4 is 1 and 2 for PostgreSQL's advisory locks), so that nobody
-    // else's advisory locks are in the way. A hash collision only makes two keys wait for each
-    // other.
+    // A hash collision only makes two keys wait for each other.
     const uint64 type_hash =
         hash_bytes_extended(reinterpret_cast<const unsigned char *>(VARDATA_ANY(aggregate_type)),
                             VARSIZE_ANY_EXHDR(aggregate_type), 0);
@@ -225,7 +224,7 @@ lock_key(const text *aggregate_type, const text *key)
                             VARSIZE_ANY_EXHDR(key), type_hash);
     LOCKTAG tag;
     SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, static_cast<uint32>(hash >> 32),
-                         static_cast<uint32>(hash), 0x0b0c);
+                         static_cast<uint32>(hash), kLocksOfEventKeys);
     (void) LockAcquire(&tag, ExclusiveLock, false, false);
 }
 

@@ -4,6 +4,7 @@
 #include "arguments.h"
 #include "kept_statement.h"
 #include "key_hash.h"
+#include "lock_spaces.h"
 
 namespace outbox
 {
@@ -146,8 +147,7 @@ lock_of(const BeginRequest &request)
     uint32 words[2];
     memcpy(words, VARDATA_ANY(hash_parts(parts, lengthof(parts))), sizeof(words));
     LOCKTAG tag;
-    // field4 keeps it apart from PostgreSQL's advisory locks and from those of lock_key().
-    SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, words[0], words[1], 0x0b0d);
+    SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, words[0], words[1], kLocksOfRequestKeys);
     return tag;
 }
 

@@ -4,6 +4,7 @@
 #include "commit_guard.h"
 #include "hidden_statements.h"
 #include "kept_table.h"
+#include "session_changes.h"
 #include "settings.h"
 #include "shared_state.h"
 #include "transaction.h"
@@ -19,6 +20,7 @@ extern "C"
 
     void _PG_init(void)
     {
+        outbox::define_session_changes();
         outbox::define_commit_guard();
         outbox::install_statement_hiding();
         outbox::define_settings();

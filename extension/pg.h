@@ -296,6 +296,37 @@ write_int(int32 value, char *text)
 #endif
 }
 
+// Whether this process holds a lock for which `is_meant` is true. Only for locks that a process
+// takes for itself: PostgreSQL moves those of tables here on behalf of others.
+inline bool
+holds_lock_that(bool (*is_meant)(const LOCKTAG &tag))
+{
+#if PG_VERSION_NUM >= 160000
+    using Link = dlist_node;
+#else
+    using Link = SHM_QUEUE;
+#endif
+    bool found = false;
+    for (int i = 0; i < NUM_LOCK_PARTITIONS && !found; i++)
+    {
+#if PG_VERSION_NUM >= 160000
+        Link *head = &MyProc->myProcLocks[i].head;
+#else
+        Link *head = &MyProc->myProcLocks[i];
+#endif
+        if (head->next == head)
+            continue;
+        LWLockAcquire(LockHashPartitionLockByIndex(i), LW_SHARED);
+        for (Link *at = head->next; at != head; at = at->next)
+        {
+            char *lock = reinterpret_cast<char *>(at) - offsetof(PROCLOCK, procLink);
+            found = found || is_meant(reinterpret_cast<PROCLOCK *>(lock)->tag.myLock->tag);
+        }
+        LWLockRelease(LockHashPartitionLockByIndex(i));
+    }
+    return found;
+}
+
 // What ExecutorRun hooks are given, to be handed on.
 #if PG_VERSION_NUM >= 180000
 #define OUTBOX_EXECUTE_ONCE

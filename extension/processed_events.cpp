@@ -10,6 +10,7 @@
 #include "processed_events.h"
 
 #include "kept_statement.h"
+#include "lock_spaces.h"
 #include "own_relations.h"
 
 extern "C"
@@ -42,10 +43,7 @@ struct EventLocks
     int count;
 };
 
-// A lock space of its own: field4 is 1 and 2 for PostgreSQL's advisory locks. A collision of the
-// hash lets two events wait for each other for a moment.
-constexpr uint16 kLockSpace = 0x0b0e;
-
+// A collision of the hash lets two events wait for each other for a moment.
 void
 lock_event(EventLocks *locks, Datum consumer, Datum id)
 {
@@ -56,7 +54,7 @@ lock_event(EventLocks *locks, Datum consumer, Datum id)
     const uint64 hash = hash_bytes_extended(DatumGetUUIDP(id)->data, UUID_LEN, seed);
     LOCKTAG *tag = &locks->tags[locks->count++];
     SET_LOCKTAG_ADVISORY(*tag, MyDatabaseId, static_cast<uint32>(hash >> 32),
-                         static_cast<uint32>(hash), kLockSpace);
+                         static_cast<uint32>(hash), kLocksOfProcessedEvents);
     (void) LockAcquire(tag, ExclusiveLock, false, false);
 }
 

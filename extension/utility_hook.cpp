@@ -2,6 +2,7 @@
 
 #include "kept_table.h"
 #include "prepared.h"
+#include "session_changes.h"
 #include "shared_state.h"
 
 #include <csignal>
@@ -203,6 +204,7 @@ on_utility(PlannedStmt *statement, const char *query,
 {
     close_kept_tables();
     Node *command = statement->utilityStmt;
+    note_command(command);
     const TransactionStmt *transaction =
         IsA(command, TransactionStmt) ? castNode(TransactionStmt, command) : nullptr;
     const bool commits_prepared =

@@ -138,6 +138,7 @@ Database::start_transaction(bool with_guard)
     if (!server_.empty() && server_ != server)
         ++session_;
     server_ = server;
+    fully_ = false;
     seen_ = SeenStatements();
 }
 

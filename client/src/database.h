@@ -117,6 +117,7 @@ private:
     Ending end_transaction();
     bool run_briefly(const std::string &sql);
     std::string reset_session() const;
+    std::string enter_handler(Apart how, const std::string &reset);
     void restore_what_a_pooler_changed();
     void back_in_order() noexcept;
 
@@ -126,7 +127,8 @@ private:
 
     bool knows_guard_ = true; // of this connection: the setting's name is not refused
     bool guarded_ = false;
-    bool lent_ = false; // since the session was last reset
+    bool lent_ = false;  // since the session was last reset
+    bool fully_ = false; // since begin(): handlers leave more than what is quickly reset
     SeenStatements seen_;
     std::string transaction_;
     std::vector<std::string> reported_; // by the server, before it was lent

@@ -35,6 +35,13 @@ constexpr const char *kResetSession =
     "; reset session authorization; reset role; reset all; close all; unlisten *;"
     " select pg_catalog.pg_advisory_unlock_all()";
 
+// What is quickly reset. The server tells whether a handler has left anything else, but for
+// channels: those are only listened to from the commit on.
+constexpr const char *kResetQuickly = "; reset all; close all";
+constexpr const char *kAskWhatIsLeft = "show outbox.session_changes";
+// After a full reset this can only be locks that end with the transaction.
+constexpr const char *kHarmless = "advisory_locks";
+
 // What the server reports of a session, and a pooler gives to each server connection that it uses
 // for us. RESET ALL takes the values that the pooler has opened it with instead.
 constexpr const char *kReported[] = {
@@ -122,29 +129,40 @@ Database::back_in_order() noexcept
     lent_ = false;
 }
 
+// What is left, by its names, after the reset that follows the savepoint of the last handler.
+std::string
+Database::enter_handler(Apart how, const std::string &reset)
+{
+    const char *leave = how == Apart::savepoint && !reset.empty() ? "; release outbox_handler" : "";
+    const char *enter = how == Apart::savepoint ? "; savepoint outbox_handler" : "";
+    const std::string sql = leave + reset + enter + "; " + kAskWhatIsLeft;
+    return exec(sql.c_str() + 2, {}, AtStop::finish).text(0, 0);
+}
+
+// Most handlers leave nothing that takes the full reset, and which do is not known before they have
+// been called.
 bool
 Database::set_apart(Apart how, bool first, std::string *why)
 {
     const SeenStatements before = seen_;
     if (how == Apart::reset && before.savepoint)
+    {
         *why = "a handler has set a savepoint";
-    if (before.constraints)
-        *why = "a handler has set constraints";
-    if (!why->empty())
         return false;
-    std::string sql;
-    if (!first)
-        sql = std::string(how == Apart::savepoint ? "release savepoint outbox_handler" : "") +
-              reset_session() + "; ";
-    if (how == Apart::savepoint)
-        sql += "savepoint outbox_handler; ";
-    sql += "select pg_catalog.current_setting('transaction_read_only')";
-    const bool read_only = exec(sql.c_str(), {}, AtStop::finish).text(0, 0) == "on";
+    }
+    const std::string quickly = kResetQuickly + restore_;
+    std::string left = enter_handler(how, first ? "" : fully_ ? reset_session() : quickly);
+    if (!left.empty() && !first && !fully_)
+    {
+        fully_ = true; // and at once for those that follow
+        left = enter_handler(how, reset_session());
+    }
     restore_what_a_pooler_changed();
     seen_ = before;
-    if (read_only)
-        *why = "the transaction was made read-only";
-    return !read_only;
+    if (left.empty() || left == kHarmless)
+        return true;
+    *why = "a handler has left what cannot be reset: " + left;
+    return false;
 }
 
 Database::Ending

@@ -27,7 +27,7 @@ is_boundary(const char *tag)
 
 } // namespace
 
-// These statements are none that a function can run, but for SET CONSTRAINTS.
+// These statements are none that a function can run.
 void
 SeenStatements::note(const PGresult *result)
 {
@@ -44,7 +44,6 @@ SeenStatements::note(const PGresult *result)
     const char *tag = PQcmdStatus(const_cast<PGresult *>(result)); // NOLINT: it only reads
     boundary = boundary || is_boundary(tag);
     savepoint = savepoint || is(tag, "SAVEPOINT");
-    constraints = constraints || is(tag, "SET CONSTRAINTS");
     failed_ = failed_ && !is(tag, "ROLLBACK");
     if (!failed_ && !is(tag, "ROLLBACK"))
         cause.clear();

@@ -13,9 +13,8 @@ struct SeenStatements
     // A result that somebody got from the connection.
     void note(const PGresult *result);
 
-    bool boundary = false;    // a transaction may have begun or ended
-    bool savepoint = false;   // one was set, and may be left
-    bool constraints = false; // some were deferred, or made immediate
+    bool boundary = false;  // a transaction may have begun or ended
+    bool savepoint = false; // one was set, and may be left
     // The SQLSTATE of the last error; empty if there was none.
     std::string last_error;
     // The SQLSTATE of the error that put an end to the work: nothing but errors and rollbacks

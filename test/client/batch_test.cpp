@@ -169,3 +169,41 @@ TEST(Batch, ARollbackToASavepointThatIsNotThereFailsItsRecordOnly)
     EXPECT_EQ(scene.db.value("select count(*) from outbox.processed_events"), "3");
     EXPECT_EQ(scene.dead_letters(3).size(), 3U);
 }
+
+// A function of the application may do it where no statement of the handler shows it. While checks
+// are deferred a handler would not notice that its row is there already.
+TEST(Batch, ConstraintsThatAFunctionHasDeferredAreCheckedAtOnceForTheNextHandler)
+{
+    Scene scene;
+    scene.db.exec("create table accounts (n int unique deferrable);"
+                  " insert into accounts values (1);"
+                  " create function defer_all() returns void language plpgsql as"
+                  " 'begin set constraints all deferred; end'");
+    for (int i = 0; i < 6; ++i)
+        scene.writer.send(scene.topic, "k", i % 3 == 2 ? "defer" : "", event_id(i), {}, 0);
+    scene.writer.flush();
+    outbox::ConsumerOptions options = scene.options();
+    options.batch = 10;
+    options.max_attempts = 1;
+    int unnoticed = 0;
+    RunningConsumer consumer(
+        options,
+        [&](PGconn *transaction, const outbox::Record &record)
+        {
+            insert_effect(transaction, record);
+            if (record.value == "defer")
+                run_sql(transaction, "select defer_all()");
+            if (record.offset != 3)
+                return;
+            unnoticed +=
+                code_of([&] { run_sql(transaction, "insert into accounts values (1)"); }).empty();
+            throw std::runtime_error("refused");
+        });
+    EXPECT_TRUE(scene.drained(options.consumer));
+    consumer.finish();
+    EXPECT_EQ(unnoticed, 0);
+    EXPECT_EQ(scene.effects(), 5);
+    EXPECT_EQ(scene.events(), 5);
+    EXPECT_EQ(scene.dead_letters(1).size(), 1U);
+    EXPECT_TRUE(consumer.logged("cannot be reset: constraints"));
+}

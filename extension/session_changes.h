@@ -1,0 +1,19 @@
+// outbox.session_changes: what a handler has left in its session, for a client that calls several
+// of them in a transaction.
+#pragma once
+
+#include "pg.h"
+
+namespace outbox
+{
+
+// Defines the setting. Called once from _PG_init, before the prefix of settings is reserved.
+void define_session_changes();
+
+// What is there now is no change. Later calls in the same transaction do nothing.
+void watch_session();
+
+// Of the utility command, before it is run, at whatever depth.
+void note_command(const Node *command);
+
+} // namespace outbox
