@@ -68,7 +68,9 @@ TEST(Clock, AnAttemptThatIsLaterThanAnyPauseIsMadeNow)
 }
 
 // Events are published and the position is saved at once, attempts are made and the ring turns,
-// however the clock is set under a relay that runs; and a crash after that repeats nothing.
+// however the clock is set under a relay that runs; and a crash after that repeats nothing. Kafka
+// refuses records whose time is more than an hour ahead of its own clock: they wait for the right
+// one.
 TEST(Clock, NothingWaitsForAClockThatIsSet)
 {
     OwnCluster server(Settings{
@@ -87,10 +89,11 @@ TEST(Clock, NothingWaitsForAClockThatIsSet)
         comes_true(db, "select exists (select from outbox.ring where is_current and slot > 0)"));
 
     using std::chrono::hours;
+    const std::chrono::minutes soon(30);
     const hours years(24 * 365 * 10);
     int64_t events = 0;
-    for (const std::chrono::seconds ahead :
-         {hours(0), hours(1), hours(-1), hours(0), years, hours(0)})
+    for (const std::chrono::seconds ahead : std::initializer_list<std::chrono::seconds>{
+             hours(0), soon, hours(-1), hours(0), years, hours(0)})
     {
         SCOPED_TRACE("the clock is ahead by " + std::to_string(ahead.count()) + " s");
         const std::string attempts =
@@ -99,13 +102,16 @@ TEST(Clock, NothingWaitsForAClockThatIsSet)
         db.exec("select outbox.emit($1, 'k' || i % 5, 'made', '{}') from generate_series(1, 100) i",
                 database.type());
         events += 100;
-        ASSERT_TRUE(comes_true(
-            db, "select not exists (select from outbox.event_status where status = 'NEW' "
-                "and event_type = 'made')"));
+        if (ahead < years)
+        {
+            ASSERT_TRUE(comes_true(
+                db, "select not exists (select from outbox.event_status where status = 'NEW' "
+                    "and event_type = 'made')"));
+            EXPECT_EQ(db.value("select state from outbox.relay_status"), "running");
+        }
         EXPECT_TRUE(
             comes_true(db, "select max(attempts) > " + attempts + " from outbox.deliveries"))
             << db.value("select string_agg(d::text, e'\\n') from outbox.deliveries d");
-        EXPECT_EQ(db.value("select state from outbox.relay_status"), "running");
     }
     EXPECT_TRUE(
         comes_true(db, "select not exists (select from outbox.events where event_type = 'made')"));
