@@ -197,6 +197,7 @@ void
 Consumer::Impl::turn(GroupMember &group)
 {
     group.serve();
+    dead_letters_->poll();
     processor_->drop_what_was_given_up();
     group.commit_if_due();
     const auto left =

@@ -147,6 +147,13 @@ DeadLetters::wait(const std::function<bool()> &go_on)
     return true;
 }
 
+void
+DeadLetters::poll()
+{
+    if (client_)
+        (void) rd_kafka_poll(client_.get(), 0); // all that is there, however much
+}
+
 bool
 DeadLetters::write(const Record &record, const DeadLetter &letter,
                    const std::function<bool()> &go_on)

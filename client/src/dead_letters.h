@@ -40,6 +40,10 @@ public:
     // Throws DeadLetterError when Kafka refuses it or the time is over.
     bool write(const Record &record, const DeadLetter &letter, const std::function<bool()> &go_on);
 
+    // Takes what the client has to say between two letters, such as log lines and errors, which
+    // would pile up; never waits.
+    void poll();
+
 private:
     struct Report
     {

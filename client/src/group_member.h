@@ -86,8 +86,8 @@ public:
     // With own_offsets: whether partitions were given to us and assign() has to follow.
     bool waits_for_offsets() const { return pending_ != nullptr; }
     // Begins at these next offsets; partitions that are not among them begin where the group has
-    // committed in Kafka, or at their beginning. Throws KafkaError when Kafka does not say; then it
-    // can be called again.
+    // committed in Kafka, or at their beginning; if they were among them once, where they began
+    // then. Throws KafkaError when Kafka does not say; then it can be called again.
     void assign(const Offsets &offsets);
 
     // With own_offsets, later: what PostgreSQL says now. Where that is not what was done here, as
@@ -127,7 +127,9 @@ private:
     struct Part
     {
         std::uint64_t assignment = 0;
-        std::int64_t begun = -1;  // with own_offsets: where to begin, as librdkafka takes it
+        std::int64_t begun = -1; // with own_offsets: where to begin, as librdkafka takes it
+        // ... where the consumer once began to keep this partition's offset in PostgreSQL
+        std::int64_t origin = RD_KAFKA_OFFSET_BEGINNING;
         std::int64_t stored = -1; // ... and what PostgreSQL had; -1 is nothing
         std::int64_t done = -1;   // next offset to be committed
         std::int64_t end = -1;    // of the partition, when it was last there
@@ -146,7 +148,6 @@ private:
     void take_over(const rd_kafka_topic_partition_list_t *partitions);
     void give_up(const rd_kafka_topic_partition_list_t *partitions);
     void warn_of_new_topic(const rd_kafka_topic_partition_t &part);
-    std::int64_t beginning(const rd_kafka_topic_partition_t &in_kafka, std::int64_t stored);
     void seek(const TopicPartition &place, std::int64_t offset);
     void confirm_assignment(const rd_kafka_topic_partition_list_t *partitions);
     void confirm_revocation(const rd_kafka_topic_partition_list_t *partitions);

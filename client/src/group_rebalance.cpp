@@ -1,10 +1,10 @@
 // Partitions that come and go, and the offsets that are committed for them.
+#include "committed_offset.h"
 #include "group_member.h"
 #include "outbox/error.h"
 
 #include <algorithm>
 #include <cstring>
-#include <string_view>
 
 namespace outbox::v0::detail
 {
@@ -13,9 +13,6 @@ namespace
 {
 
 using Clock = std::chrono::steady_clock;
-
-// With a committed offset, where it is Kafka's that says where to go on.
-constexpr const char *kKeptInKafka = "outbox: OffsetPolicy::kafka";
 
 constexpr auto kRevocationLimit = Milliseconds(5000); // for the last commit of partitions given up
 
@@ -91,38 +88,6 @@ GroupMember::warn_of_new_topic(const rd_kafka_topic_partition_t &part)
                  std::to_string(part.offset) +
                  ": if the topic was deleted and made anew, the records before that are left out; "
                  "then stop, delete its rows in outbox.consumer_offsets and start again");
-    // From now on Kafka has one, and forgets it with the topic.
-    Part &owned = owned_[{part.topic, part.partition}];
-    owned.done = part.offset;
-    owned.dirty = true;
-}
-
-// Where a partition goes on. Kafka is told of offsets after PostgreSQL has them, so it never knows
-// more, unless PostgreSQL has lost commits, or offsets were kept in Kafka for a time: in the second
-// case the commit in Kafka says so, and what PostgreSQL has is old.
-std::int64_t
-GroupMember::beginning(const rd_kafka_topic_partition_t &in_kafka, std::int64_t stored)
-{
-    const bool known = in_kafka.err == RD_KAFKA_RESP_ERR_NO_ERROR && in_kafka.offset >= 0;
-    if (stored < 0)
-        return known ? in_kafka.offset : RD_KAFKA_OFFSET_BEGINNING;
-    if (!known || in_kafka.offset <= stored)
-        return stored;
-    const std::string place =
-        std::string(in_kafka.topic) + "/" + std::to_string(in_kafka.partition);
-    if (std::string_view(static_cast<const char *>(in_kafka.metadata), in_kafka.metadata_size) ==
-        kKeptInKafka)
-    {
-        log_.info("offsets of " + place + " were kept in Kafka meanwhile, so it goes on at " +
-                  std::to_string(in_kafka.offset) + ", not at the " + std::to_string(stored) +
-                  " of PostgreSQL");
-        return in_kafka.offset;
-    }
-    log_.warning(place + " goes on at " + std::to_string(stored) + ", as PostgreSQL says, where " +
-                 "this group had come to " + std::to_string(in_kafka.offset) +
-                 ": PostgreSQL has lost commits, or an older version kept offsets in Kafka "
-                 "meanwhile; then effects are repeated whose events are not marked any more");
-    return stored;
 }
 
 bool
@@ -136,7 +101,8 @@ GroupMember::continue_at(const Offsets &offsets)
         const std::int64_t expected = part.done >= 0 ? part.done : part.stored;
         if (stored == expected)
             continue;
-        const std::int64_t next = stored >= 0 ? stored : part.begun;
+        // The row is gone, so all that was done since there was none is lost.
+        const std::int64_t next = stored >= 0 ? stored : part.origin;
         seek(place, next);
         const std::string text = place.topic + "/" + std::to_string(place.partition) +
                                  " goes on at " +
@@ -146,9 +112,11 @@ GroupMember::continue_at(const Offsets &offsets)
             log_.warning(text + ": it has lost commits, and what they did is done again");
         else
             log_.info(text);
+        const std::int64_t origin = std::min(part.origin, next);
         part = Part();
         part.assignment = ++assignments_; // records in hand are not the next ones
         part.begun = next;
+        part.origin = origin;
         part.stored = part.done = stored;
         part.dirty = stored >= 0;
         moved = true;
@@ -183,6 +151,13 @@ GroupMember::assign(const Offsets &offsets)
     const rd_kafka_resp_err_t result = rd_kafka_committed(client_.get(), committed.get(), kLimitMs);
     if (result != RD_KAFKA_RESP_ERR_NO_ERROR)
         throw_kafka_error("cannot ask for committed offsets", result);
+    // Where the consumer once began in a partition is known only there.
+    for (int i = 0; i < committed->cnt; ++i)
+        if (const rd_kafka_topic_partition_t &part = committed->elems[i];
+            part.err != RD_KAFKA_RESP_ERR_NO_ERROR)
+            throw_kafka_error("cannot ask for the committed offset of " + std::string(part.topic) +
+                                  "/" + std::to_string(part.partition),
+                              part.err);
     for (int i = 0; i < committed->cnt; ++i)
     {
         const rd_kafka_topic_partition_t &in_kafka = committed->elems[i];
@@ -190,17 +165,24 @@ GroupMember::assign(const Offsets &offsets)
             *rd_kafka_topic_partition_list_find(pending_.get(), in_kafka.topic, in_kafka.partition);
         const auto known = offsets.find({part.topic, part.partition});
         const std::int64_t stored = known == offsets.end() ? -1 : known->second;
-        // Only what is not in PostgreSQL depends on this answer.
-        if (stored < 0 && in_kafka.err != RD_KAFKA_RESP_ERR_NO_ERROR)
-            throw_kafka_error("cannot ask for the committed offset of " + std::string(part.topic) +
-                                  "/" + std::to_string(part.partition),
-                              in_kafka.err);
-        part.offset = beginning(in_kafka, stored);
+        const Beginning beginning = find_beginning(in_kafka, stored);
+        if (!beginning.info.empty())
+            log_.info(beginning.info);
+        if (!beginning.warning.empty())
+            log_.warning(beginning.warning);
+        part.offset = beginning.offset;
         Part &owned = owned_[{part.topic, part.partition}];
         owned.begun = part.offset;
+        owned.origin = beginning.origin;
         owned.stored = stored;
-        if (stored >= 0 && in_kafka.err == RD_KAFKA_RESP_ERR_NO_ERROR && in_kafka.offset < 0)
+        if (stored >= 0 && in_kafka.offset < 0)
             warn_of_new_topic(part);
+        // From now on Kafka has one that is ours, and forgets it with the topic.
+        if (beginning.to_be_committed)
+        {
+            owned.done = part.offset;
+            owned.dirty = true;
+        }
     }
     const List partitions = std::move(pending_);
     confirm_assignment(partitions.get());
@@ -304,10 +286,10 @@ GroupMember::send_commit()
             rd_kafka_topic_partition_t &next = *rd_kafka_topic_partition_list_add(
                 list.get(), place.topic.c_str(), place.partition);
             next.offset = part.done;
-            if (options_.own_offsets)
-                continue;
-            next.metadata = strdup(kKeptInKafka); // librdkafka frees it
-            next.metadata_size = next.metadata == nullptr ? 0 : std::strlen(kKeptInKafka);
+            const std::string metadata =
+                options_.own_offsets ? kept_in_postgres(part.origin) : std::string(kKeptInKafka);
+            next.metadata = strdup(metadata.c_str()); // librdkafka frees it
+            next.metadata_size = next.metadata == nullptr ? 0 : metadata.size();
         }
     if (list->cnt == 0)
         return false;

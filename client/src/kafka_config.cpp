@@ -155,18 +155,21 @@ KafkaConfig
 make_dead_letter_config(const std::string &bootstrap_servers, int timeout_ms,
                         const KafkaProperties &properties)
 {
-    return make_config(bootstrap_servers,
-                       {{"enable.idempotence", "true"},
-                        {"acks", "all"},
-                        {"partitioner", "murmur2_random"}, // the partition that Java chooses
-                        {"linger.ms", "0"},
-                        // What a broker has taken once can be larger than librdkafka's own limit,
-                        // and may have fitted only because it was compressed.
-                        {"message.max.bytes", "1000000000"},
-                        {"compression.type", "lz4"},
-                        {"reconnect.backoff.max.ms", "2000"},
-                        {"message.timeout.ms", std::to_string(timeout_ms)}},
-                       properties);
+    KafkaConfig config =
+        make_config(bootstrap_servers,
+                    {{"enable.idempotence", "true"},
+                     {"acks", "all"},
+                     {"partitioner", "murmur2_random"}, // the partition that Java chooses
+                     {"linger.ms", "0"},
+                     // What a broker has taken once can be larger than librdkafka's own limit,
+                     // and may have fitted only because it was compressed.
+                     {"message.max.bytes", "1000000000"},
+                     {"compression.type", "lz4"},
+                     {"reconnect.backoff.max.ms", "2000"},
+                     {"message.timeout.ms", std::to_string(timeout_ms)}},
+                    properties);
+    set(config.get(), "statistics.interval.ms", "0"); // nobody would get them
+    return config;
 }
 
 void

@@ -111,6 +111,30 @@ TEST(Failure, ABatchWithAPoisonRecordIsDoneOneByOne)
               "40");
 }
 
+// What the client that wrote it has to say later is not kept until the next one.
+TEST(Failure, TheClientOfDeadLettersIsHeardBetweenTwoOfThem)
+{
+    Scene scene;
+    outbox::ConsumerOptions options = scene.options();
+    options.kafka_config["debug"] = "metadata,topic";
+    options.kafka_config["topic.metadata.refresh.interval.ms"] = "50";
+    RunningConsumer consumer(options, &insert_effect);
+    scene.writer.write(scene.topic, "k", "{}", "");
+    EXPECT_TRUE(wait_until(kSoon, [&] { return consumer.logged("dead letter after"); }));
+    // Only that client knows of this topic.
+    const auto lines = [&]
+    {
+        const std::string log = consumer.log();
+        int count = 0;
+        for (size_t at = log.find("dead letter after"); at != std::string::npos;
+             at = log.find(scene.topic + ".dlq", at + 1))
+            ++count;
+        return count;
+    };
+    EXPECT_TRUE(wait_until(kSoon, [&] { return lines() > 5; })) << lines();
+    consumer.finish();
+}
+
 TEST(Failure, ARecordWithoutAnEventIdIsADeadLetterAtOnce)
 {
     Scene scene;

@@ -2,6 +2,7 @@
 #include <atomic>
 
 #include "harness.h"
+#include "support/kafka_client.h"
 
 using namespace outbox::test;
 
@@ -35,12 +36,75 @@ lose_commits(Scene &scene, int since)
                    : "update outbox.consumer_offsets set next_offset = " + std::to_string(since);
     scene.db.exec("delete from effects" + lost + "; delete from outbox.processed_events" + lost +
                   "; " + offset);
+    // Now it connects again, and sees this.
     scene.db.exec("with gone as (select pg_terminate_backend(pid, 10000) from pg_stat_activity"
                   " where application_name like 'outbox consumer%' and datname ="
                   " current_database()) select count(*) from gone");
 }
 
+// Processes the records up to this one, which it writes.
+std::string
+run_to(Scene &scene, const outbox::ConsumerOptions &options, int from, int to, int effects)
+{
+    RunningConsumer consumer(options, &insert_effect);
+    write(scene, from, to);
+    EXPECT_TRUE(scene.reaches(effects));
+    EXPECT_TRUE(scene.drained(options.consumer));
+    consumer.finish();
+    EXPECT_EQ(scene.effects(), effects);
+    EXPECT_EQ(scene.events(), effects);
+    return consumer.log();
+}
+
+// As a client before 0.2.1 does: without saying how offsets are kept.
+void
+commit_as_an_older_client(const Scene &scene, const std::string &group, int64_t offset)
+{
+    const KafkaHandle client =
+        make_kafka_client(RD_KAFKA_CONSUMER, kafka().bootstrap(), {{"group.id", group}});
+    const std::unique_ptr<rd_kafka_topic_partition_list_t,
+                          decltype(&rd_kafka_topic_partition_list_destroy)>
+        list(rd_kafka_topic_partition_list_new(1), &rd_kafka_topic_partition_list_destroy);
+    rd_kafka_topic_partition_list_add(list.get(), scene.topic.c_str(), 0)->offset = offset;
+    ASSERT_EQ(rd_kafka_commit(client.get(), list.get(), 0), RD_KAFKA_RESP_ERR_NO_ERROR);
+}
+
 } // namespace
+
+// The consumer lives, has gone back to where it began, and is stopped before it has done anything
+// again. Kafka's offset is still the higher one.
+TEST(StoredOffsets, WithoutARowARestartBeginsWhereItBeganFirst)
+{
+    Scene scene;
+    const outbox::ConsumerOptions options = in_postgres(scene);
+    write(scene, 0, 2);
+    commit_as_an_older_client(scene, options.consumer, 2);
+    const std::string first = run_to(scene, options, 2, 3, 1);
+    EXPECT_NE(first.find(scene.topic + "/0 begins at 2"), std::string::npos) << first;
+    {
+        std::atomic<bool> fails{false};
+        outbox::ConsumerOptions patient = options;
+        patient.max_attempts = 1000;
+        RunningConsumer consumer(patient, // which finds a row
+                                 [&](PGconn *transaction, const outbox::Record &record)
+                                 {
+                                     if (fails)
+                                         throw std::runtime_error("out of order");
+                                     insert_effect(transaction, record);
+                                 });
+        write(scene, 3, 5);
+        EXPECT_TRUE(scene.reaches(3));
+        EXPECT_TRUE(scene.drained(options.consumer));
+        fails = true;
+        lose_commits(scene, 0);
+        EXPECT_TRUE(wait_until(kSoon, [&] { return consumer.logged("attempt 1 of"); }));
+        EXPECT_TRUE(consumer.logged("goes on at 2 after 5")) << consumer.log();
+        consumer.finish();
+        EXPECT_EQ(scene.effects(), 0);
+    }
+    const std::string last = run_to(scene, options, 5, 6, 4);
+    EXPECT_NE(last.find("goes back to 2, where it began"), std::string::npos) << last;
+}
 
 TEST(StoredOffsets, WhatAFailOverHasLostIsDoneAgainByTheConsumerThatLivesOn)
 {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "client/src/kafka_config.h"
 #include "outbox/consumer.h"
 #include "outbox/emit.h"
 #include "outbox/error.h"
@@ -188,4 +189,21 @@ TEST(ClientErrors, NoConnectionIsAnErrorAndNoCrash)
 {
     EXPECT_THROW(outbox::v0::emit(nullptr, {}), outbox::v0::UsageError);
     EXPECT_THROW(outbox::v0::emit_many(nullptr, {}), outbox::v0::UsageError);
+}
+
+// They would pile up between two letters.
+TEST(ClientOptions, TheClientOfDeadLettersMakesNoStatistics)
+{
+    namespace detail = outbox::v0::detail;
+    const detail::KafkaConfig config = detail::make_dead_letter_config(
+        "127.0.0.1:1", 1000, {{"statistics.interval.ms", "10"}, {"linger.ms", "7"}});
+    const auto value = [&](const char *name)
+    {
+        char text[64] = "";
+        size_t size = sizeof text;
+        EXPECT_EQ(rd_kafka_conf_get(config.get(), name, text, &size), RD_KAFKA_CONF_OK);
+        return std::string(text);
+    };
+    EXPECT_EQ(value("statistics.interval.ms"), "0");
+    EXPECT_EQ(value("linger.ms"), "7");
 }

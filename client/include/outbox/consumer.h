@@ -59,7 +59,7 @@ enum class OffsetPolicy
     // outbox.record_offset(), in the transaction of the effect and before the handler. They are
     // read again after each new connection, so commits that a server has lost are made again. Where
     // there is none yet, the group's in Kafka, which are committed as well, for tools that show how
-    // far a group is.
+    // far a group is, and to know where to begin again when there is none any more.
     postgres
 };
 
@@ -92,7 +92,9 @@ struct ConsumerOptions
 
     // Most records of one transaction, 1 to 10,000. If a handler fails in a transaction of several,
     // they are rolled back and done again one by one. The session is reset between handlers. Only
-    // with a transactional store.
+    // with a transactional store. Above 1, not for handlers that rely on deferred triggers that
+    // see their role and settings, on temporary tables' ON COMMIT, or on session-level advisory
+    // locks that are held until the commit: see README.md.
     std::size_t batch = 1;
 
     // A handler that fails is called again until it has failed this often (1 to 1,000), with
