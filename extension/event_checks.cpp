@@ -153,10 +153,7 @@ check_attribute(const char *what, const char *attribute, const text *value)
 {
     const std::string_view raw = text_view(value);
     // An encoding without a way to UTF-8 is refused with the sizes, unless the text is in ASCII.
-    const bool convertible =
-        OidIsValid(FindDefaultConversionProc(GetDatabaseEncoding(), PG_UTF8)) ||
-        GetDatabaseEncoding() == PG_UTF8 || GetDatabaseEncoding() == PG_SQL_ASCII;
-    const char *utf8 = convertible
+    const char *utf8 = has_way_to_utf8()
                            ? pg_server_to_any(raw.data(), static_cast<int>(raw.size()), PG_UTF8)
                            : raw.data();
     const std::string_view attribute_text =

@@ -53,8 +53,7 @@ int64
 converted_bytes(std::string_view text)
 {
     constexpr size_t kPiece = 16 * 1024;
-    // MULE_INTERNAL has none.
-    if (!OidIsValid(FindDefaultConversionProc(GetDatabaseEncoding(), PG_UTF8)))
+    if (!has_way_to_utf8())
         ereport(ERROR, (errcode(ERRCODE_UNTRANSLATABLE_CHARACTER),
                         errmsg("no conversion from encoding \"%s\" to \"UTF8\"",
                                GetDatabaseEncodingName()),

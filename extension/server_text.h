@@ -8,6 +8,16 @@
 namespace outbox
 {
 
+// Whether PostgreSQL can make UTF-8 of this database's texts, or takes them as they are.
+// MULE_INTERNAL has no conversion.
+inline bool
+has_way_to_utf8()
+{
+    const int encoding = GetDatabaseEncoding();
+    return encoding == PG_UTF8 || encoding == PG_SQL_ASCII ||
+           OidIsValid(FindDefaultConversionProc(encoding, PG_UTF8));
+}
+
 // At most `most` bytes of a text of this database, not ending inside a character. clip() is for
 // UTF-8 alone.
 inline std::string_view
