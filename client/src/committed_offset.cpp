@@ -14,12 +14,6 @@ namespace
 constexpr std::string_view kKeptInPostgres = "outbox: OffsetPolicy::postgres, begun at ";
 constexpr std::string_view kTheBeginning = "the beginning";
 
-std::string
-name_of(std::int64_t offset)
-{
-    return offset >= 0 ? std::to_string(offset) : "its beginning";
-}
-
 Beginning
 without_a_row(const std::string &place, std::int64_t committed, std::string_view metadata)
 {
@@ -47,6 +41,18 @@ without_a_row(const std::string &place, std::int64_t committed, std::string_view
 }
 
 } // namespace
+
+std::string
+name_of(const rd_kafka_topic_partition_t &part)
+{
+    return std::string(part.topic) + "/" + std::to_string(part.partition);
+}
+
+std::string
+name_of(std::int64_t offset)
+{
+    return offset >= 0 ? std::to_string(offset) : "its beginning";
+}
 
 std::string
 kept_in_postgres(std::int64_t begun)
@@ -86,8 +92,7 @@ find_beginning(const rd_kafka_topic_partition_t &in_kafka, std::int64_t stored)
     const std::int64_t committed = in_kafka.offset;
     const std::string_view metadata(static_cast<const char *>(in_kafka.metadata),
                                     in_kafka.metadata_size);
-    const std::string place =
-        std::string(in_kafka.topic) + "/" + std::to_string(in_kafka.partition);
+    const std::string place = name_of(in_kafka);
     if (stored < 0)
         return without_a_row(place, committed, metadata);
     result.offset = stored;

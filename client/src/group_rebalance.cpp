@@ -83,9 +83,8 @@ GroupMember::take_over(const rd_kafka_topic_partition_list_t *partitions)
 void
 GroupMember::warn_of_new_topic(const rd_kafka_topic_partition_t &part)
 {
-    log_.warning("Kafka has no offset of this group for " + std::string(part.topic) + "/" +
-                 std::to_string(part.partition) + ", where PostgreSQL goes on at " +
-                 std::to_string(part.offset) +
+    log_.warning("Kafka has no offset of this group for " + name_of(part) +
+                 ", where PostgreSQL goes on at " + std::to_string(part.offset) +
                  ": if the topic was deleted and made anew, the records before that are left out; "
                  "then stop, delete its rows in outbox.consumer_offsets and start again");
 }
@@ -105,8 +104,7 @@ GroupMember::continue_at(const Offsets &offsets)
         const std::int64_t next = stored >= 0 ? stored : part.origin;
         seek(place, next);
         const std::string text = place.topic + "/" + std::to_string(place.partition) +
-                                 " goes on at " +
-                                 (next >= 0 ? std::to_string(next) : "its beginning") + " after " +
+                                 " goes on at " + name_of(next) + " after " +
                                  std::to_string(expected) + ", as PostgreSQL says now";
         if (stored < expected)
             log_.warning(text + ": it has lost commits, and what they did is done again");
@@ -155,9 +153,7 @@ GroupMember::assign(const Offsets &offsets)
     for (int i = 0; i < committed->cnt; ++i)
         if (const rd_kafka_topic_partition_t &part = committed->elems[i];
             part.err != RD_KAFKA_RESP_ERR_NO_ERROR)
-            throw_kafka_error("cannot ask for the committed offset of " + std::string(part.topic) +
-                                  "/" + std::to_string(part.partition),
-                              part.err);
+            throw_kafka_error("cannot ask for the committed offset of " + name_of(part), part.err);
     for (int i = 0; i < committed->cnt; ++i)
     {
         const rd_kafka_topic_partition_t &in_kafka = committed->elems[i];
