@@ -263,10 +263,15 @@ TEST(Failure, ASlowHandlerLosesItsPartitionsButNoEffectAndNoneIsMadeTwice)
     };
     RunningConsumer first(options, handler);
     ASSERT_TRUE(wait_until(kSoon, [&] { return slow == 1; }));
+    // By itself, as it has not polled; with another one there the group might be quicker.
+    ASSERT_TRUE(wait_until(kSoon, [&]
+                           { return group_members(kafka().bootstrap(), options.consumer) == 0; }));
     RunningConsumer second(options, handler);
     EXPECT_TRUE(wait_until(kSoon, [&] { return second.logged(scene.topic + "/3"); }));
     replaced = true;
     EXPECT_TRUE(scene.drained(options.consumer));
+    EXPECT_TRUE(
+        wait_until(kSoon, [&] { return first.logged("MAX_POLL") || second.logged("MAX_POLL"); }));
     first.finish();
     second.finish();
     EXPECT_EQ(scene.effects(), 8);
@@ -313,7 +318,7 @@ TEST(Failure, ARecordThatJustFitsIntoKafkaCanBecomeADeadLetter)
     };
     write(std::string(1048000, 'x'), event_id(1));
     write(noise(1048000), event_id(2));
-    ASSERT_EQ(rd_kafka_flush(client.get(), 60000), RD_KAFKA_RESP_ERR_NO_ERROR);
+    ASSERT_EQ(rd_kafka_flush(client.get(), 20000), RD_KAFKA_RESP_ERR_NO_ERROR);
     ASSERT_EQ(records_in(kafka().bootstrap(), scene.topic), 2);
     outbox::ConsumerOptions options = scene.options();
     options.max_attempts = 1;

@@ -136,7 +136,7 @@ RecordWriter::send(const std::string &topic, const std::string &key, const std::
 void
 RecordWriter::flush()
 {
-    if (rd_kafka_flush(client_.get(), 60000) != RD_KAFKA_RESP_ERR_NO_ERROR)
+    if (rd_kafka_flush(client_.get(), 30000) != RD_KAFKA_RESP_ERR_NO_ERROR)
         throw std::runtime_error("Kafka does not take the records");
 }
 
@@ -160,7 +160,7 @@ event_id(int number)
 namespace
 {
 
-constexpr int kAskMs = 20000;
+constexpr int kAskMs = 5000;
 
 // Where the next record of the partition will go.
 std::optional<int64_t>
@@ -264,6 +264,20 @@ Scene::dead_letters(size_t count) const
     Consumer reader(kafka().bootstrap(), {topic + ".dlq"});
     EXPECT_TRUE(reader.read_count(count, kSoon));
     return reader.records();
+}
+
+void
+number_effects(Db &db)
+{
+    db.exec("alter table effects add n bigserial");
+}
+
+int
+misplaced_effects(Db &db)
+{
+    return std::stoi(db.value("select count(*) from (select event_id < lag(event_id) over"
+                              " (partition by key order by n) as wrong from effects) as x"
+                              " where wrong"));
 }
 
 void

@@ -20,10 +20,7 @@
 namespace outbox::test
 {
 
-// Limit of what happens in moments, on a machine that is busy with other things.
-constexpr auto kSoon = std::chrono::seconds(60);
-// Of what must not wait for a server that is silent: the shortest such wait lasts ten seconds.
-constexpr auto kPromptly = std::chrono::seconds(9);
+constexpr auto kSoon = std::chrono::seconds(20); // limit of what should happen in moments
 
 // Options that make a consumer of tests quick; the name of its group is made unique.
 outbox::ConsumerOptions quick_options(const std::string &consumer, const std::string &topic,
@@ -132,6 +129,11 @@ struct Scene
     std::string topic;
     RecordWriter writer{kafka().bootstrap()};
 };
+
+// From then on the rows of effects are numbered in the order in which they were made.
+void number_effects(Db &db);
+// How many of them came behind one with a higher event id and the same `key`.
+int misplaced_effects(Db &db);
 
 // A handler: a row in effects.
 void insert_effect(PGconn *transaction, const outbox::Record &record);

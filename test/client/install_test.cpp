@@ -31,7 +31,7 @@ installed()
         Command make({"make", "-C", in_source("."), "install-client", "DESTDIR=" + destination,
                       "PREFIX=/prefix"});
         make.environment = {{"MAKEFLAGS", ""}};
-        run_or_throw(make, std::chrono::seconds(300));
+        run_or_throw(make, std::chrono::seconds(120));
         // As a package would be unpacked.
         std::filesystem::rename(destination + "/prefix", run_dir() / "prefix");
         return (run_dir() / "prefix").string();
@@ -45,7 +45,7 @@ shell(const std::string &command, const std::map<std::string, std::string> &envi
     Command sh({"sh", "-ec", command});
     sh.environment = environment;
     sh.environment.emplace("LD_LIBRARY_PATH", installed() + "/lib");
-    return run_or_throw(sh, std::chrono::seconds(180));
+    return run_or_throw(sh, std::chrono::seconds(90));
 }
 
 // As a user compiles.
@@ -113,7 +113,7 @@ TEST(Install, TheExamplesBuiltByPkgConfigProduceAndConsume)
     command.environment = {{"LD_LIBRARY_PATH", installed() + "/lib"}};
     Process consumer(command);
     EXPECT_TRUE(wait_until(kSoon, [&] { return sql_state(db) == "ada=42.00"; })) << sql_state(db);
-    EXPECT_TRUE(consumer.stop(SIGINT, kSoon));
+    EXPECT_TRUE(consumer.stop(SIGINT, std::chrono::seconds(10)));
     EXPECT_EQ(consumer.wait_for(Milliseconds(0)), 0);
 }
 

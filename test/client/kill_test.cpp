@@ -150,12 +150,12 @@ expect_exact_sum(const Run &run)
     Db db = database.connect();
     const std::string want = std::to_string(run.events);
     EXPECT_TRUE(
-        wait_until(2 * kSoon, [&]
+        wait_until(std::chrono::seconds(60), [&]
                    { return std::stoi(db.value("select count(*) from effects")) >= run.events; }));
-    EXPECT_TRUE(wait_until(kSoon, [&] { return repeater.finished(); }));
-    EXPECT_TRUE(wait_until(kSoon, [&] { return all_read(db, options); }));
+    EXPECT_TRUE(wait_until(std::chrono::seconds(30), [&] { return repeater.finished(); }));
+    EXPECT_TRUE(wait_until(std::chrono::seconds(30), [&] { return all_read(db, options); }));
     for (auto &consumer : consumers)
-        EXPECT_TRUE(consumer->stop(SIGTERM, kSoon));
+        EXPECT_TRUE(consumer->stop(SIGTERM, std::chrono::seconds(15)));
 
     const int64_t sum = static_cast<int64_t>(run.events) * (run.events + 1) / 2;
     EXPECT_EQ(db.value("select count(*) from effects"), want);

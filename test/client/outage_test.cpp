@@ -129,7 +129,7 @@ TEST(Outage, StopReturnsSoonWhileKafkaIsAwayOrPostgresDoesNotAnswer)
         EXPECT_TRUE(wait_until(kSoon, [&] { return consumer.logged("connecting to PostgreSQL"); }));
         const auto start = Clock::now();
         consumer.finish();
-        EXPECT_LT(since(start), kPromptly);
+        EXPECT_LT(since(start), Milliseconds(3000));
     }
     options.bootstrap_servers = "127.0.0.1:" + std::to_string(to_kafka.port());
     to_kafka.set(TcpProxy::Mode::kCut);
@@ -137,7 +137,7 @@ TEST(Outage, StopReturnsSoonWhileKafkaIsAwayOrPostgresDoesNotAnswer)
     EXPECT_TRUE(wait_until(kSoon, [&] { return consumer.logged("_TRANSPORT"); }));
     const auto start = Clock::now();
     consumer.finish();
-    EXPECT_LT(since(start), kPromptly);
+    EXPECT_LT(since(start), Milliseconds(3000));
 }
 
 TEST(Outage, AConsumerReachesTheSecondHostWhenTheFirstIsSilent)
@@ -179,7 +179,7 @@ TEST(Outage, StopReturnsSoonThoughTheServerIsSilentInTheMiddle)
     proxy.set(TcpProxy::Mode::kBlackHole);
     const auto start = Clock::now();
     consumer.finish();
-    EXPECT_LT(since(start), kPromptly);
+    EXPECT_LT(since(start), Milliseconds(5000));
     proxy.set(TcpProxy::Mode::kCut);
     other.exec("rollback");
 }
@@ -209,7 +209,7 @@ TEST(Outage, StopReturnsThoughTheServerIsSilentAtTheEndOfATransaction)
         const auto start = Clock::now();
         consumer.finish();
         // A commit is waited for; a rollback could do without an answer.
-        EXPECT_LT(since(start), fails ? kPromptly : 2 * kPromptly);
+        EXPECT_LT(since(start), std::chrono::seconds(fails ? 9 : 18));
         proxy.set(TcpProxy::Mode::kCut);
     }
 }

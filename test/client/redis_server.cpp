@@ -98,7 +98,7 @@ RedisServer::start()
             return false;
         }
     };
-    if (!wait_until(std::chrono::seconds(60), answers))
+    if (!wait_until(std::chrono::seconds(20), answers))
         throw std::runtime_error("Redis does not start, see " + command.output);
 }
 

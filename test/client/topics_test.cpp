@@ -147,7 +147,7 @@ TEST(Topics, ACompactedTopicHasTheEffectsOfWhatIsLeft)
             return false;
         return all.records().front().offset >= kRecords - 1;
     };
-    ASSERT_TRUE(wait_until(2 * kSoon, gone));
+    ASSERT_TRUE(wait_until(std::chrono::minutes(2), gone));
     RunningConsumer consumer(options, &insert_effect);
     EXPECT_TRUE(wait_until(kSoon,
                            [&]
@@ -182,7 +182,7 @@ TEST(Topics, SeveralInOneConsumerKeepTheirOrderAndTheirOffsets)
                                       event_id(static_cast<int>(topic) * 1000 + i), {}, i % 2);
             scene.writer.flush();
         };
-        scene.db.exec("alter table effects add n bigserial");
+        number_effects(scene.db);
         const auto consume = [&](int effects)
         {
             RunningConsumer consumer(options,
@@ -208,10 +208,7 @@ TEST(Topics, SeveralInOneConsumerKeepTheirOrderAndTheirOffsets)
         EXPECT_EQ(scene.effects(), 2 * per_run);
         EXPECT_EQ(scene.events(), 2 * per_run);
         // The order of each partition.
-        EXPECT_EQ(scene.db.value("select count(*) from (select event_id < lag(event_id) over"
-                                 " (partition by key order by n) as wrong from effects) as x"
-                                 " where wrong"),
-                  "0");
+        EXPECT_EQ(misplaced_effects(scene.db), 0);
         EXPECT_EQ(scene.db.value("select count(distinct key) from effects"), "6");
     }
 }

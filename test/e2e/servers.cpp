@@ -160,7 +160,7 @@ TestDatabase::kill_process(pid_t pid) const
     };
     if (kill(pid, SIGKILL) != 0)
         throw std::runtime_error("the process was gone before it was killed");
-    if (!wait_until(std::chrono::seconds(60), witness_lost))
+    if (!wait_until(std::chrono::seconds(20), witness_lost))
         throw std::runtime_error("the server did not restart its processes after one was killed");
     connect();
 }

@@ -38,7 +38,7 @@ make_kafka_client(rd_kafka_type_t type, const std::string &bootstrap,
 int
 partition_count(rd_kafka_t *client, const std::string &topic)
 {
-    constexpr int kLimitMs = 20000;
+    constexpr int kLimitMs = 2000;
     std::unique_ptr<rd_kafka_topic_t, decltype(&rd_kafka_topic_destroy)> handle(
         rd_kafka_topic_new(client, topic.c_str(), nullptr), &rd_kafka_topic_destroy);
     const rd_kafka_metadata_t *metadata = nullptr;

@@ -24,8 +24,8 @@ namespace outbox::test
 namespace
 {
 
-constexpr auto kStartLimit = std::chrono::seconds(120);
-constexpr auto kStopLimit = std::chrono::seconds(60);
+constexpr auto kStartLimit = std::chrono::seconds(60);
+constexpr auto kStopLimit = std::chrono::seconds(30);
 
 std::string
 default_pg_config()

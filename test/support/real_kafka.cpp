@@ -23,7 +23,7 @@ namespace
 {
 
 constexpr auto kFetchLimit = std::chrono::minutes(10);
-constexpr auto kStartLimit = std::chrono::seconds(180);
+constexpr auto kStartLimit = std::chrono::seconds(90);
 constexpr auto kStopLimit = std::chrono::seconds(30);
 constexpr auto kArchiveLimit = std::chrono::minutes(2);
 constexpr const char *kClusterId = "b3V0Ym94LXRlc3RzLTAwMQ";
