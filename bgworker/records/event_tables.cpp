@@ -184,7 +184,7 @@ tell_truncation(const EventTables::Slot &slot, int number)
 }
 
 OpenResult
-open_slot(EventTables *tables, Oid schema, int number)
+open_table(EventTables *tables, Oid schema, int number)
 {
     const Oid table = partition_of(schema, number);
     const OpenResult result = lock_relation(table, AccessShareLock);
@@ -193,6 +193,13 @@ open_slot(EventTables *tables, Oid schema, int number)
     EventTables::Slot &slot = tables->slots[number];
     slot.table = table_open(table, NoLock);
     memcpy(slot.columns, event_layout(slot.table).place, sizeof(slot.columns));
+    return OpenResult::opened;
+}
+
+OpenResult
+open_slot(EventTables *tables, int number)
+{
+    EventTables::Slot &slot = tables->slots[number];
     const OpenResult opened =
         RelationGetNumberOfBlocks(slot.table) == 0 ? OpenResult::opened : open_index(&slot, number);
     if (opened == OpenResult::opened)
@@ -211,12 +218,15 @@ open_events(EventTables *tables)
         return OpenResult::missing;
     OpenResult result = lock_relation(get_relname_relid("relay_position", schema), AccessShareLock);
     for (int slot = 0; slot < kRingSlots && result == OpenResult::opened; slot++)
-        result = open_slot(tables, schema, slot);
-    if (result == OpenResult::opened)
-    {
-        PopActiveSnapshot();
-        PushActiveSnapshot(GetTransactionSnapshot());
-    }
+        result = open_table(tables, schema, slot);
+    if (result != OpenResult::opened)
+        return result;
+    PopActiveSnapshot();
+    PushActiveSnapshot(GetTransactionSnapshot());
+    // Which slots are empty is asked after the snapshot: into one that was found empty before,
+    // events could come that the snapshot sees, and nobody would read them.
+    for (int slot = 0; slot < kRingSlots && result == OpenResult::opened; slot++)
+        result = open_slot(tables, slot);
     return result;
 }
 

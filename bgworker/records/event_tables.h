@@ -14,7 +14,7 @@ struct EventTables
     struct Slot
     {
         Relation table; // null: not opened
-        Relation index; // null: the slot is empty, or not opened
+        Relation index; // null: the slot is empty for the snapshot, or not opened
         IndexFetchTableData *fetch;
         TupleTableSlot *row;
         AttrNumber columns[kEventColumns]; // where each of EventColumn is in this partition

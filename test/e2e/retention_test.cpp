@@ -186,6 +186,23 @@ TEST(Retention, ManyTurnsOfTheRingUnderLoadLoseNothingAndLeaveNothingBehind)
     EXPECT_EQ(database.connect().value("select outbox.current_slot()"), current);
 }
 
+// An event that commits into an empty partition at any moment of the relay's look at it is read.
+TEST(Retention, ProcessesThatPauseAnywhereLoseNothing)
+{
+    OwnCluster server(kShortRetention);
+    server.pause_anywhere();
+    server.restart();
+    TestDatabase database(server);
+    kafka().create_topic(database.topic());
+    Consumer consumer(kafka().bootstrap(), {database.topic()});
+    Db db = database.connect();
+    Emitters emitters(database, 4);
+    ASSERT_TRUE(turns_on(db, 12, std::chrono::seconds(30)));
+    emitters.finish();
+    const Report report = check_emitted(db, database, consumer);
+    EXPECT_TRUE(report.exact()) << report.summary();
+}
+
 TEST(Retention, AStatementWritesToTheNextPartitionOnceTheRingHasTurned)
 {
     OwnCluster server(kShortRetention);

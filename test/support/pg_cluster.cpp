@@ -229,6 +229,8 @@ PgCluster::start()
     if (!clock_.empty())
         postgres.environment = {{"LD_PRELOAD", in_build("test/set_clock.so")},
                                 {"OUTBOX_TEST_CLOCK", clock_.string()}};
+    else if (pauses_)
+        postgres.environment = {{"LD_PRELOAD", in_build("test/pause_anywhere.so")}};
     server_ = std::make_unique<Process>(postgres);
 
     const auto settled = [this] { return !server_->running() || accepts_connections(); };

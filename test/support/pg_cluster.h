@@ -74,6 +74,9 @@ public:
     void make_clock_settable();
     void set_clock(std::chrono::seconds ahead) const;
 
+    // From its next start on its processes stand still at times, see test/preload.
+    void pause_anywhere() { pauses_ = true; }
+
     bool running() { return server_ && server_->running(); }
     Process &postmaster() { return *server_; }
 
@@ -122,6 +125,7 @@ private:
     std::filesystem::path socket_dir_;
     std::filesystem::path log_;
     std::filesystem::path clock_; // empty: the machine's
+    bool pauses_ = false;
     Settings settings_;
     int port_;
     bool kill_expected_ = false;
