@@ -1,6 +1,7 @@
 // What topics have apart from records that stay: transactions, compaction, retention; and several
 // of them in one consumer.
 #include <atomic>
+#include <functional>
 #include <map>
 
 #include "harness.h"
@@ -11,27 +12,42 @@ using namespace outbox::test;
 namespace
 {
 
+// Calls until it is done: a call that ends with a retriable error is resumed by the next one.
 void
-check(rd_kafka_error_t *error)
+complete(const std::function<rd_kafka_error_t *(int limit_ms)> &call)
 {
-    const std::unique_ptr<rd_kafka_error_t, decltype(&rd_kafka_error_destroy)> owner(
-        error, &rd_kafka_error_destroy);
-    if (error != nullptr)
-        throw std::runtime_error(rd_kafka_error_string(error));
+    constexpr int kLimitMs = 15000;
+    constexpr int kCalls = 4;
+    for (int i = 1;; ++i)
+    {
+        const std::unique_ptr<rd_kafka_error_t, decltype(&rd_kafka_error_destroy)> error(
+            call(kLimitMs), &rd_kafka_error_destroy);
+        if (!error)
+            return;
+        if (i == kCalls || !rd_kafka_error_is_retriable(error.get()))
+            throw std::runtime_error(rd_kafka_error_string(error.get()));
+    }
 }
 
 // Writes records in transactions. Each leaves a marker behind, which has an offset.
 class TransactionalWriter
 {
 public:
+    // What it does is in the log, should a step not end. A request that Kafka leaves without an
+    // answer is sent again long before a step's limit.
     TransactionalWriter()
-        : client_(
-              make_kafka_client(RD_KAFKA_PRODUCER, kafka().bootstrap(),
-                                {{"transactional.id", unique_name("writer-")}, {"linger.ms", "0"}}))
+        : client_(make_kafka_client(RD_KAFKA_PRODUCER, kafka().bootstrap(),
+                                    {{"transactional.id", unique_name("writer-")},
+                                     {"linger.ms", "0"},
+                                     {"socket.timeout.ms", "5000"},
+                                     {"debug", "eos"}}))
     {
-        check(rd_kafka_init_transactions(client_.get(), kLimitMs));
+        complete([&](int limit_ms) { return rd_kafka_init_transactions(client_.get(), limit_ms); });
     }
-    void begin() { check(rd_kafka_begin_transaction(client_.get())); }
+    void begin()
+    {
+        complete([&](int) { return rd_kafka_begin_transaction(client_.get()); });
+    }
     void write(const std::string &topic, const std::string &id)
     {
         rd_kafka_headers_t *list = rd_kafka_headers_new(1);
@@ -43,12 +59,18 @@ public:
             throw std::runtime_error(rd_kafka_err2str(error));
     }
     // So that they are in the topic, although they do not count yet.
-    void flush() { rd_kafka_flush(client_.get(), kLimitMs); }
-    void commit() { check(rd_kafka_commit_transaction(client_.get(), kLimitMs)); }
-    void abort() { check(rd_kafka_abort_transaction(client_.get(), kLimitMs)); }
+    void flush() { ASSERT_EQ(rd_kafka_flush(client_.get(), 60000), RD_KAFKA_RESP_ERR_NO_ERROR); }
+    void commit()
+    {
+        complete([&](int limit_ms)
+                 { return rd_kafka_commit_transaction(client_.get(), limit_ms); });
+    }
+    void abort()
+    {
+        complete([&](int limit_ms) { return rd_kafka_abort_transaction(client_.get(), limit_ms); });
+    }
 
 private:
-    static constexpr int kLimitMs = 60000;
     KafkaHandle client_;
 };
 
