@@ -84,7 +84,8 @@ constexpr Entry kEntries[] = {
     {RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, kTopic},
     {RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED, kRetriable},
     // No event's fault: record times are never in the future by the clock of this server, and what
-    // is sent again gets the time of its sending. The clocks differ, or the topic takes no old ones.
+    // is sent again gets the time of its sending. The clocks differ, or the topic takes no old
+    // ones.
     {RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP, kTopic},
     {RD_KAFKA_RESP_ERR_UNSUPPORTED_SASL_MECHANISM, kRetriable},
     {RD_KAFKA_RESP_ERR_ILLEGAL_SASL_STATE, kRetriable},

@@ -102,8 +102,8 @@ public:
     // How many queued records have no delivered() or failed() yet.
     std::size_t outstanding() const noexcept { return outstanding_; }
 
-    // Gives up all outstanding records; the next calls of serve() report them as failed. Nothing may
-    // be produced from then on: it could be given up as well.
+    // Gives up all outstanding records; the next calls of serve() report them as failed. Nothing
+    // may be produced from then on: it could be given up as well.
     void purge() noexcept;
 
     // Tells whether the producer is dead, and why. Nothing more is sent then; what is outstanding
