@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <memory>
 
 namespace outbox
@@ -80,6 +81,13 @@ add_properties(const std::string &source, const ParsedConfig &parsed, KafkaSetup
 }
 
 bool
+limits_requests(const Property &property)
+{
+    return property.name == "max.in.flight" ||
+           property.name == "max.in.flight.requests.per.connection";
+}
+
+bool
 names(const KafkaSetup &setup, const char *name)
 {
     return std::any_of(setup.properties.begin(), setup.properties.end(),
@@ -117,6 +125,14 @@ read_properties(const char *directory, const char *file, const char *pairs, Kafk
     return add_properties("outbox.kafka_config", parse_config_pairs(pairs), setup, why);
 }
 
+bool
+wants_many_requests(const KafkaSetup &setup)
+{
+    return std::any_of(setup.properties.begin(), setup.properties.end(),
+                       [](const Property &property)
+                       { return limits_requests(property) && property.value != "1"; });
+}
+
 std::size_t
 max_message_bytes(const KafkaSetup &setup) noexcept
 {
@@ -134,15 +150,15 @@ create_producer(const KafkaSetup &setup, int oversized_batches, int wake_fd, kaf
     // Room for what Kafka adds to a record, so that emit()'s limit is the one that counts.
     if (!names(setup, kMaxMessageBytes))
         properties.push_back({kMaxMessageBytes, std::to_string(max_message_bytes(setup))});
-    // A record that Kafka refuses must not be overtaken by those sent after it: at most one request
-    // a broker is under way, and a refusal ends the producer.
-    if (!names(setup, "max.in.flight") && !names(setup, "max.in.flight.requests.per.connection"))
-        properties.push_back({"max.in.flight", "1"});
     if (oversized_batches > 0 && !names(setup, "batch.size"))
         properties.push_back(
             {"batch.size", std::to_string(std::max(
                                kSmallestBatch, kLargestBatch >> std::min(oversized_batches, 20)))});
-    properties.insert(properties.end(), setup.properties.begin(), setup.properties.end());
+    std::copy_if(setup.properties.begin(), setup.properties.end(), std::back_inserter(properties),
+                 [](const Property &property) { return !limits_requests(property); });
+    // A record that Kafka refuses must not be overtaken by those sent after it: at most one request
+    // a broker is under way, and a refusal ends the producer.
+    properties.push_back({"max.in.flight", "1"});
 
     kafka::Settings settings;
     settings.bootstrap_servers = setup.bootstrap_servers;

@@ -31,11 +31,16 @@ struct KafkaSetup
 bool read_properties(const char *directory, const char *file, const char *pairs, KafkaSetup &setup,
                      kafka::Failure &why);
 
+// Whether more than one request at a time to a broker is asked for, which counts as one.
+bool wants_many_requests(const KafkaSetup &setup);
+
 // The largest message that a producer of this setup takes.
 std::size_t max_message_bytes(const KafkaSetup &setup) noexcept;
 
 // Returns a producer, or nullptr and the reason. Its batches are smaller by half for each time that
-// one was too large. Throws std::bad_alloc.
+// one was too large. It has one request at a time under way to a broker, whatever the setup says:
+// behind a batch that a leader refuses (NOT_ENOUGH_REPLICAS) the next one could be taken, and
+// librdkafka holds both for acknowledged then. Throws std::bad_alloc.
 kafka::Producer *create_producer(const KafkaSetup &setup, int oversized_batches, int wake_fd,
                                  kafka::Failure &why);
 

@@ -89,6 +89,21 @@ warn_of_secrets()
                           errhint("%s", verdict.hint)));
 }
 
+// Up to 0.2 they counted.
+void
+warn_of_many_requests()
+{
+    bool wanted = false;
+    call_cpp([&] { wanted = wants_many_requests(*relay.setup); });
+    if (wanted)
+        ereport(WARNING, (errcode(ERRCODE_CONFIG_FILE_ERROR),
+                          errmsg("outbox relay: max.in.flight counts as 1"),
+                          errdetail("With more, events could overtake a batch that Kafka refuses, "
+                                    "and be lost."),
+                          errhint("Remove it from outbox.kafka_config and "
+                                  "outbox.kafka_config_file.")));
+}
+
 kafka::Producer *
 try_create_producer(const KafkaSetup *setup, kafka::Failure *why)
 {
@@ -165,6 +180,7 @@ connect_kafka()
     kafka::Failure why;
     const bool usable = read_setup(relay.setup, &why);
     CommitTransactionCommand();
+    warn_of_many_requests();
     limit_records(max_message_bytes(*relay.setup));
     if (settings.bootstrap_servers[0] == '\0')
     {

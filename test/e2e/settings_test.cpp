@@ -63,6 +63,22 @@ TEST(Settings, OneOfTheDatabaseIsTakenBackByItsReset)
 
 // Neither what a database's owner has set for all of its sessions, nor what somebody has set for
 // the role that the relay works as. Settings of outbox that the database has do count.
+// Up to 0.2 several counted.
+TEST(Settings, OneRequestAtATimeIsUnderWayWhateverIsAskedFor)
+{
+    TestDatabase database(cluster());
+    kafka().create_topic(database.topic());
+    Db db = database.connect();
+    ASSERT_TRUE(relay_becomes(database, "state = 'running'"));
+    change(database, "set outbox.kafka_config = 'max.in.flight=5'");
+    EXPECT_TRUE(
+        wait_until(std::chrono::seconds(20), []
+                   { return cluster().log_contains("outbox relay: max.in.flight counts as 1"); }));
+    db.exec("select outbox.emit($1, 'k', 'made', '{}')", database.type());
+    EXPECT_EQ(db.value("select outbox.drain('20 s')"), "t");
+    EXPECT_TRUE(relay_becomes(database, "state = 'running' and config_error is null"));
+}
+
 TEST(Settings, ThoseOfRolesAndOtherOnesOfTheDatabaseDoNotReachTheRelay)
 {
     OwnCluster server;
