@@ -73,4 +73,10 @@ define_commit_guard()
     RegisterXactCallback(refuse, nullptr);
 }
 
+bool
+commit_is_refused()
+{
+    return refuse_commit;
+}
+
 } // namespace outbox

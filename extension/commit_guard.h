@@ -8,4 +8,7 @@ namespace outbox
 // the prefix of settings is reserved.
 void define_commit_guard();
 
+// Whether the transaction is one that cannot be committed now.
+bool commit_is_refused();
+
 } // namespace outbox

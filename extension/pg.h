@@ -38,6 +38,7 @@ extern "C"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "pgstat.h"
+#include "port/pg_bitutils.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
 #include "storage/bufmgr.h"
@@ -296,18 +297,18 @@ write_int(int32 value, char *text)
 #endif
 }
 
-// Whether this process holds a lock for which `is_meant` is true. Only for locks that a process
-// takes for itself: PostgreSQL moves those of tables here on behalf of others.
-inline bool
-holds_lock_that(bool (*is_meant)(const LOCKTAG &tag))
+// How many locks this process holds for which `is_meant` is true, each mode counted. Only for locks
+// that a process takes for itself: PostgreSQL moves those of tables here on behalf of others.
+inline int
+count_locks_that(bool (*is_meant)(const LOCKTAG &tag))
 {
 #if PG_VERSION_NUM >= 160000
     using Link = dlist_node;
 #else
     using Link = SHM_QUEUE;
 #endif
-    bool found = false;
-    for (int i = 0; i < NUM_LOCK_PARTITIONS && !found; i++)
+    int count = 0;
+    for (int i = 0; i < NUM_LOCK_PARTITIONS; i++)
     {
 #if PG_VERSION_NUM >= 160000
         Link *head = &MyProc->myProcLocks[i].head;
@@ -319,12 +320,14 @@ holds_lock_that(bool (*is_meant)(const LOCKTAG &tag))
         LWLockAcquire(LockHashPartitionLockByIndex(i), LW_SHARED);
         for (Link *at = head->next; at != head; at = at->next)
         {
-            char *lock = reinterpret_cast<char *>(at) - offsetof(PROCLOCK, procLink);
-            found = found || is_meant(reinterpret_cast<PROCLOCK *>(lock)->tag.myLock->tag);
+            const PROCLOCK *held = reinterpret_cast<PROCLOCK *>(reinterpret_cast<char *>(at) -
+                                                                offsetof(PROCLOCK, procLink));
+            if (is_meant(held->tag.myLock->tag))
+                count += pg_popcount32(static_cast<uint32>(held->holdMask));
         }
         LWLockRelease(LockHashPartitionLockByIndex(i));
     }
-    return found;
+    return count;
 }
 
 // What ExecutorRun hooks are given, to be handed on.

@@ -1,7 +1,8 @@
-// Between two handlers in a transaction the client has to know whether the first one has left
-// anything to the second. To reset all of it takes statements that are dear, and to ask takes one
-// that is not. It names what RESET ALL and CLOSE ALL do not reset. Reading it changes nothing and
-// needs no right, whichever role a handler has left.
+// Several handlers in a transaction, each as if it were alone. What a commit does behind one of
+// them is done when outbox.refuse_commit is set to on again, with the role and the settings that it
+// has left. Then the client has to know whether it has left anything to the next one. To reset all
+// of it takes statements that are dear, and to ask takes one that is not: it names what RESET ALL
+// does not reset. Neither needs a right, whichever role a handler has left.
 
 #include "session_changes.h"
 
@@ -9,7 +10,9 @@
 
 extern "C"
 {
+#include "commands/tablecmds.h"
 #include "nodes/parsenodes.h"
+#include "utils/portal.h"
 }
 
 namespace outbox
@@ -37,10 +40,11 @@ struct Watch
     bool on = false;
     Roles roles = {};
     bool constraints = false;
+    bool savepoint = false;     // one was open where the next handler was to begin
+    bool session_locks = false; // advisory ones, released before the commit
 } watch;
 
-// Those of PostgreSQL's functions, and of other extensions. Whether one is the session's or the
-// transaction's, which its owner could not release, is not to be seen here.
+// Those of PostgreSQL's functions, and of other extensions.
 bool
 is_advisory(const LOCKTAG &tag)
 {
@@ -59,13 +63,26 @@ show_changes()
         bool is_there;
         const char *name;
     } changes[] = {{!(Roles::now() == watch.roles), ", role"},
-                   {holds_lock_that(is_advisory), ", advisory_locks"},
+                   {watch.session_locks, ", advisory_locks"},
                    {XactReadOnly, ", read_only"},
-                   {watch.constraints, ", constraints"}};
+                   {watch.constraints, ", constraints"},
+                   {watch.savepoint, ", savepoint"}};
     for (const auto &change : changes)
         if (change.is_there)
             strlcat(text, change.name, sizeof(text));
     return text[0] == 0 ? text : text + 2;
+}
+
+// Only those of the session can be released: whether a lock is one of them is not to be seen
+// otherwise. The next handler must not find it, and nobody else should have it before the commit.
+void
+release_session_locks()
+{
+    const int before = count_locks_that(is_advisory);
+    if (before == 0)
+        return;
+    LockReleaseSession(USER_LOCKMETHOD);
+    watch.session_locks = watch.session_locks || count_locks_that(is_advisory) < before;
 }
 
 void
@@ -91,6 +108,33 @@ void
 note_command(const Node *command)
 {
     watch.constraints = watch.constraints || IsA(command, ConstraintsSetStmt);
+}
+
+bool
+begins_next_handler(const Node *command)
+{
+    if (!watch.on || !IsA(command, VariableSetStmt))
+        return false;
+    const auto *set = reinterpret_cast<const VariableSetStmt *>(command);
+    return set->kind == VAR_SET_VALUE && pg_strcasecmp(set->name, "outbox.refuse_commit") == 0;
+}
+
+// In the order of a commit. PostgreSQL forgets triggers that have run, so nothing may bring them
+// back: a rollback to a savepoint would.
+void
+finish_handler()
+{
+    if (IsSubTransaction())
+    {
+        watch.savepoint = true;
+        return;
+    }
+    AfterTriggerFireDeferred();
+    PortalHashTableDeleteAll();
+    PushActiveSnapshot(GetTransactionSnapshot());
+    PreCommit_on_commit_actions();
+    PopActiveSnapshot();
+    release_session_locks();
 }
 
 void

@@ -16,4 +16,13 @@ void watch_session();
 // Of the utility command, before it is run, at whatever depth.
 void note_command(const Node *command);
 
+// Whether the command sets outbox.refuse_commit while the session is watched. If it is on then,
+// finish_handler() is due behind the command, outside of any other.
+bool begins_next_handler(const Node *command);
+
+// Does for the handler that has worked so far what a commit would do: runs deferred triggers,
+// closes cursors, carries out ON COMMIT of temporary tables, releases advisory locks of the
+// session.
+void finish_handler();
+
 } // namespace outbox

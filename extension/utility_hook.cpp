@@ -1,5 +1,6 @@
 #include "utility_hook.h"
 
+#include "commit_guard.h"
 #include "kept_table.h"
 #include "prepared.h"
 #include "session_changes.h"
@@ -205,6 +206,7 @@ on_utility(PlannedStmt *statement, const char *query,
     close_kept_tables();
     Node *command = statement->utilityStmt;
     note_command(command);
+    const bool handler_ends = context == PROCESS_UTILITY_TOPLEVEL && begins_next_handler(command);
     const TransactionStmt *transaction =
         IsA(command, TransactionStmt) ? castNode(TransactionStmt, command) : nullptr;
     const bool commits_prepared =
@@ -225,6 +227,8 @@ on_utility(PlannedStmt *statement, const char *query,
         completion);
 
     changed_databases = changed_databases || changes;
+    if (handler_ends && commit_is_refused())
+        finish_handler();
     if (prepared != nullptr)
         forget_prepared(prepared, commits_prepared);
     if (commits_prepared)

@@ -35,12 +35,14 @@ constexpr const char *kResetSession =
     "; reset session authorization; reset role; reset all; close all; unlisten *;"
     " select pg_catalog.pg_advisory_unlock_all()";
 
+// What the server does at a commit, with the role and the settings that a handler has left:
+// deferred triggers, ON COMMIT of temporary tables, the end of cursors and advisory locks of the
+// session.
+constexpr const char *kFinishHandler = "; set local outbox.refuse_commit = 1";
 // What is quickly reset. The server tells whether a handler has left anything else, but for
 // channels: those are only listened to from the commit on.
-constexpr const char *kResetQuickly = "; reset all; close all";
+constexpr const char *kResetQuickly = "; reset all";
 constexpr const char *kAskWhatIsLeft = "show outbox.session_changes";
-// After a full reset this can only be locks that end with the transaction.
-constexpr const char *kHarmless = "advisory_locks";
 
 // What the server reports of a session, and a pooler gives to each server connection that it uses
 // for us. RESET ALL takes the values that the pooler has opened it with instead.
@@ -129,13 +131,18 @@ Database::back_in_order() noexcept
     lent_ = false;
 }
 
-// What is left, by its names, after the reset that follows the savepoint of the last handler.
+// What is left, by its names, after the end of the last handler and its savepoint, and the reset.
 std::string
 Database::enter_handler(Apart how, const std::string &reset)
 {
-    const char *leave = how == Apart::savepoint && !reset.empty() ? "; release outbox_handler" : "";
-    const char *enter = how == Apart::savepoint ? "; savepoint outbox_handler" : "";
-    const std::string sql = leave + reset + enter + "; " + kAskWhatIsLeft;
+    std::string sql;
+    if (how == Apart::savepoint && !reset.empty())
+        sql += "; release outbox_handler";
+    if (!reset.empty())
+        sql += kFinishHandler + reset;
+    if (how == Apart::savepoint)
+        sql += "; savepoint outbox_handler";
+    sql += std::string("; ") + kAskWhatIsLeft;
     return exec(sql.c_str() + 2, {}, AtStop::finish).text(0, 0);
 }
 
@@ -159,7 +166,7 @@ Database::set_apart(Apart how, bool first, std::string *why)
     }
     restore_what_a_pooler_changed();
     seen_ = before;
-    if (left.empty() || left == kHarmless)
+    if (left.empty())
         return true;
     *why = "a handler has left what cannot be reset: " + left;
     return false;

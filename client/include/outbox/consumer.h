@@ -91,10 +91,9 @@ struct ConsumerOptions
     std::shared_ptr<DedupStore> store;
 
     // Most records of one transaction, 1 to 10,000. If a handler fails in a transaction of several,
-    // they are rolled back and done again one by one. The session is reset between handlers. Only
-    // with a transactional store. Above 1, not for handlers that rely on deferred triggers that
-    // see their role and settings, on temporary tables' ON COMMIT, or on session-level advisory
-    // locks that are held until the commit: see README.md.
+    // they are rolled back and done again one by one. Between handlers deferred triggers run, ON
+    // COMMIT of temporary tables is carried out, and the session is reset, each as it would be with
+    // 1. Only with a transactional store.
     std::size_t batch = 1;
 
     // A handler that fails is called again until it has failed this often (1 to 1,000), with
