@@ -217,13 +217,32 @@ end_relay(DatabaseSlot *slot)
         (void) kill(static_cast<pid_t>(pid), SIGTERM); // gone already: just as well
 }
 
-void
+// Under the lock nobody takes it, so that what is asked now was meant for its database.
+bool
 free_slot(DatabaseSlot *slot)
 {
     LWLockAcquire(state->lock, LW_EXCLUSIVE);
     free_stats_area(pg_atomic_read_u32(&slot->database));
     pg_atomic_write_u32(&slot->database, InvalidOid);
+    pg_memory_barrier();
+    const bool asked = pg_atomic_read_u32(&slot->look_again) != 0;
     LWLockRelease(state->lock);
+    return asked;
+}
+
+// The launcher may have looked too early, and give the slot back at this very moment: either it
+// sees what is asked, or here it is seen that the slot was given back.
+void
+ask_for_relay(DatabaseSlot *slot)
+{
+    if (slot != nullptr)
+    {
+        pg_atomic_write_u32(&slot->look_again, 1);
+        pg_memory_barrier();
+    }
+    if (slot == nullptr || pg_atomic_read_u32(&slot->database) != MyDatabaseId)
+        pg_atomic_write_u32(&state->look_everywhere, 1);
+    wake_launcher();
 }
 
 // The base first: it only follows what was emitted.

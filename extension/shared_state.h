@@ -139,8 +139,13 @@ DatabaseSlot *take_slot(Oid database);
 // Asks the slot's relay to end, if there is one: SIGTERM.
 OUTBOX_FOR_RELAY void end_relay(DatabaseSlot *slot);
 
-// Gives a slot back; the database is gone.
-void free_slot(DatabaseSlot *slot);
+// Gives a slot back; the database is gone, or has no extension. Returns whether somebody has asked
+// for a relay there, and may not have seen that the slot is another's now.
+bool free_slot(DatabaseSlot *slot);
+
+// Has the launcher look whether this database wants a relay; null: it has no slot. No lock, no
+// error.
+void ask_for_relay(DatabaseSlot *slot);
 
 // Committed events of the slot's database that are not published: never less than 0.
 OUTBOX_FOR_RELAY int64 backlog_of(DatabaseSlot *slot);

@@ -176,12 +176,7 @@ announce_commit()
         wake_relay(slot);
     }
     if (ledger.relay_requested)
-    {
-        // The launcher may have looked too early and given the slot back.
-        pg_atomic_write_u32(slot != nullptr ? &slot->look_again : &shared_state()->look_everywhere,
-                            1);
-        wake_launcher();
-    }
+        ask_for_relay(slot);
 }
 
 void

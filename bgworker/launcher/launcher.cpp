@@ -81,7 +81,7 @@ free_unwatched_slot(Oid database)
 {
     DatabaseSlot *slot = find_slot(database);
     if (slot != nullptr && watches[slot - shared_state()->slots].database != database)
-        free_slot(slot);
+        (void) free_slot(slot);
 }
 
 // Brings the watches in line with pg_database.
@@ -120,13 +120,15 @@ look_at_databases()
     (void) pgstat_report_stat(false);
 }
 
-void
+// Returns whether somebody has just asked for a relay of the database.
+bool
 forget(Watch &watch)
 {
     if (watch.handle != nullptr)
         pfree(watch.handle);
-    free_slot(&slot_of(watch));
+    const bool asked = free_slot(&slot_of(watch));
     watch = {};
+    return asked;
 }
 
 // A moment of the steady clock.
@@ -203,8 +205,9 @@ retire_if_idle(Watch &watch)
     DatabaseSlot &slot = slot_of(watch);
     if (watch.wanted || is_running(watch) || pg_atomic_read_u32(&slot.look_again) != 0)
         return;
-    (void) hash_search(without_extension, &watch.database, HASH_ENTER, nullptr);
-    forget(watch);
+    const Oid database = watch.database;
+    if (!forget(watch))
+        (void) hash_search(without_extension, &database, HASH_ENTER, nullptr);
 }
 
 bool
@@ -236,9 +239,10 @@ start_relay(Watch &watch)
 
     pg_atomic_write_u32(&slot.relay_exit, static_cast<uint32>(RelayExit::unexpected));
     watch.started_at = steady_now();
+    // Before it runs, and may say more; see awaits_events().
+    report_state(slot, RelayState::starting);
     if (RegisterDynamicBackgroundWorker(&worker, &watch.handle))
     {
-        report_state(slot, RelayState::starting);
         watch.lacks_worker = false;
         return;
     }
@@ -286,7 +290,7 @@ take_turn()
         look_at_worker(watch);
         if (!watch.seen && !is_running(watch))
         {
-            forget(watch);
+            (void) forget(watch); // the database is gone, or gets no relay
             sleep_ms = no_place ? Min(sleep_ms, kBusyTurnMs) : sleep_ms;
             continue;
         }

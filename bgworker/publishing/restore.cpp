@@ -155,6 +155,16 @@ struct WhatCame
     bool counts;
 };
 
+// All that decides about a dump, and all that is done with it, sees the same rows of it: those that
+// are committed meanwhile are for the next look.
+Snapshot as_of = InvalidSnapshot;
+
+void
+execute(const char *statement, int count, Oid *types, Datum *values, int expected)
+{
+    spi_execute_as_of(as_of, spi_prepare(statement, count, types), values, expected);
+}
+
 Datum
 field(int column, bool *is_null)
 {
@@ -181,7 +191,7 @@ look_what_came(WhatCame *came)
 {
     // Once a second: to plan it each time was half of what an idle relay took.
     static SPIPlanPtr plan = nullptr;
-    spi_execute_kept(&plan, kWhatCame, 0, nullptr, nullptr, SPI_OK_SELECT);
+    spi_execute_as_of(as_of, spi_keep(&plan, kWhatCame, 0, nullptr), nullptr, SPI_OK_SELECT);
     came->positions = number(1);
     came->counted = truth(2);
     came->deliveries = truth(3);
@@ -189,7 +199,7 @@ look_what_came(WhatCame *came)
 }
 
 // Not by SQL: the planner would rather read a whole table than its index, and this is asked often.
-// Returns false when a table is locked.
+// Leaves the snapshot by which it looked as the active one. Returns false when a table is locked.
 bool
 look_for_restored_events(bool *found)
 {
@@ -232,7 +242,7 @@ is_impossible(const WhatCame &came, char *problem, size_t problem_size)
 {
     if (!came.events)
         return false;
-    spi_execute(kImpossible, 0, nullptr, nullptr, SPI_OK_SELECT);
+    execute(kImpossible, 0, nullptr, nullptr, SPI_OK_SELECT);
     if (SPI_processed == 0)
         return false;
     snprintf(problem, problem_size,
@@ -253,7 +263,7 @@ is_incomplete(const WhatCame &came, char *problem, size_t problem_size)
                  came.positions == 0 ? "relay_position" : "dump_rows");
         return true;
     }
-    spi_execute(kMissing, 0, nullptr, nullptr, SPI_OK_SELECT);
+    execute(kMissing, 0, nullptr, nullptr, SPI_OK_SELECT);
     if (SPI_processed == 0)
         return false;
     snprintf(problem, problem_size,
@@ -266,14 +276,15 @@ is_incomplete(const WhatCame &came, char *problem, size_t problem_size)
 void
 settle_events()
 {
+    // What is not of the dump counts as of now.
     spi_execute(kTaken, 0, nullptr, nullptr, SPI_OK_SELECT);
     const bool taken = truth(1);
-    spi_execute(kMarkPublished, 0, nullptr, nullptr, SPI_OK_UPDATE);
+    execute(kMarkPublished, 0, nullptr, nullptr, SPI_OK_UPDATE);
     const uint64 published = SPI_processed;
     spi_execute(kRaiseSequence, 0, nullptr, nullptr, SPI_OK_SELECT);
     Oid types[] = {BOOLOID};
     Datum values[] = {BoolGetDatum(taken)};
-    spi_execute(kAdopt, 1, types, values, SPI_OK_SELECT);
+    execute(kAdopt, 1, types, values, SPI_OK_SELECT);
     const int64 adopted = number(1);
     const int64 aside = number(2);
     spi_execute(kForgetTicks, 0, nullptr, nullptr, SPI_OK_DELETE);
@@ -291,9 +302,9 @@ settle_counted(const WhatCame &came)
 {
     if (came.events)
         settle_events();
-    spi_execute(kEndPositions, 0, nullptr, nullptr, SPI_OK_UPDATE);
-    spi_execute(kEndDeliveries, 0, nullptr, nullptr, SPI_OK_DELETE);
-    spi_execute(kEndCounts, 0, nullptr, nullptr, SPI_OK_INSERT);
+    execute(kEndPositions, 0, nullptr, nullptr, SPI_OK_UPDATE);
+    execute(kEndDeliveries, 0, nullptr, nullptr, SPI_OK_DELETE);
+    execute(kEndCounts, 0, nullptr, nullptr, SPI_OK_INSERT);
 }
 
 // Returns whether something was done.
@@ -305,7 +316,7 @@ settle_uncounted(const WhatCame &came)
     bool followed = false;
     if (came.deliveries)
     {
-        spi_execute(kFollow, 0, nullptr, nullptr, SPI_OK_INSERT);
+        execute(kFollow, 0, nullptr, nullptr, SPI_OK_INSERT);
         followed = SPI_processed > 0;
     }
     return came.events || followed;
@@ -341,7 +352,6 @@ decide(const WhatCame &came, char *problem, size_t problem_size)
     const bool any = came.events || came.deliveries || counted || came.positions > 1;
     if (!any || !lock_to_decide(AccessShareLock, &result, problem, problem_size))
         return result;
-    result.counted = true;
     if (!is_ready(came, &result, problem, problem_size) ||
         !lock_to_decide(RowExclusiveLock, &result, problem, problem_size))
         return result;
@@ -361,6 +371,7 @@ settle_restored_events(char *problem, size_t problem_size)
     result.locked = !look_for_restored_events(&came.events) || !lock_to_look();
     if (result.locked)
         return result;
+    as_of = GetActiveSnapshot();
     spi_connect();
     look_what_came(&came);
     result = decide(came, problem, problem_size);

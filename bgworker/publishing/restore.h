@@ -12,7 +12,6 @@ struct RestoreResult
     bool broken;  // `problem` says what a person has to decide
     bool waiting; // `problem` says what of the dump is not there yet, or is locked
     bool locked;  // somebody has locked what would have to be read; nothing is known
-    bool counted; // rows of events were read, of which there may be many
 };
 
 // Decides about events that were restored and not yet looked at: those that the dumped database had

@@ -325,8 +325,7 @@ settle_restored()
     const RestoreResult result = settle_restored_events(problem, sizeof(problem));
     if (result.locked)
         return;
-    if (result.counted)
-        relay.counting_took = steady_now() - began;
+    relay.counting_took = steady_now() - began;
     if (result.broken)
         stop_for_a_person(problem);
     if (result.waiting)
@@ -353,8 +352,9 @@ look_at_extension()
     relay.restart = relay.restart || installed == Installed::older || installed == Installed::newer;
 }
 
-// Counting the rows of a large dump takes a while, and publishing waits meanwhile: a tenth of the
-// time, unless somebody would wait for longer than some seconds for the end of his restore.
+// Counting the rows of a large dump takes a while, as does looking at many that are not committed,
+// and publishing waits meanwhile: a tenth of the time, unless somebody would wait for longer than
+// some seconds for the end of his restore.
 std::int64_t
 pause_after_counting(std::int64_t took)
 {
