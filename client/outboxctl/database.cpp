@@ -2,6 +2,7 @@
 
 #include "conninfo.h"
 #include "errors.h"
+#include "standard_output.h"
 #include "terminal.h"
 #include "units.h"
 
@@ -19,6 +20,13 @@ namespace
 
 constexpr const char *kConnectLimit = "10"; // seconds, for each address
 constexpr auto kAnswerLimit = std::chrono::seconds(60);
+
+// Of the transaction alone: a pooler gives the connection to somebody else after it, who would work
+// with our settings.
+constexpr const char *kBegin =
+    "begin isolation level read committed; set local search_path = pg_catalog; "
+    "set local timezone = 'UTC'; set local datestyle = 'ISO'; set local extra_float_digits = 1; "
+    "set local bytea_output = 'hex'";
 
 // PostgreSQL's numbers for the types that become other JSON than text; they never change.
 constexpr Oid kBool = 16;
@@ -195,7 +203,7 @@ Database::connect()
     // Notices are for programs that handle them.
     PQsetNoticeProcessor(
         connection_.get(), [](void *, const char *) {}, nullptr);
-    start_session();
+    user_ = query("select current_user::text as name").value(0, "name");
 }
 
 std::string
@@ -205,17 +213,6 @@ Database::connection_error() const
     text += '\0';
     secrets_.mask(text.data());
     return text.c_str(); // it may have become shorter
-}
-
-void
-Database::start_session()
-{
-    for (const char *statement :
-         {"set search_path = pg_catalog", "set default_transaction_isolation = 'read committed'",
-          "set timezone = 'UTC'", "set datestyle = 'ISO'", "set extra_float_digits = 1",
-          "set bytea_output = 'hex'"})
-        query(statement);
-    user_ = query("select current_user::text as name").value(0, "name");
 }
 
 std::string
@@ -243,18 +240,73 @@ Rows
 Database::query(const std::string &sql, const std::vector<Text> &parameters)
 {
     const auto deadline = Clock::now() + kAnswerLimit;
+    Rows rows = within_transaction(sql, parameters, deadline);
+    send("commit", deadline);
+    return rows;
+}
+
+Rows
+Database::change(const std::string &effect, const std::string &sql,
+                 const std::vector<Text> &parameters)
+{
+    const auto deadline = Clock::now() + kAnswerLimit;
+    Rows rows = within_transaction(sql, parameters, deadline);
+    try
+    {
+        send("commit", deadline);
+    }
+    catch (const ConnectionError &)
+    {
+        note_doubt(effect);
+        throw;
+    }
+    catch (const Interrupted &)
+    {
+        note_doubt(effect);
+        throw;
+    }
+    return rows;
+}
+
+// Leaves the transaction open, unless the statement fails.
+Rows
+Database::within_transaction(const std::string &sql, const std::vector<Text> &parameters,
+                             Clock::time_point deadline)
+{
     PGconn *connection = connection_.get();
     std::vector<const char *> values;
     values.reserve(parameters.size());
     for (const Text &parameter : parameters)
         values.push_back(parameter ? parameter->c_str() : nullptr);
+    send(kBegin, deadline);
     if (PQsendQueryParams(connection, sql.c_str(), static_cast<int>(values.size()), nullptr,
                           values.data(), nullptr, nullptr, 0) == 0)
         throw ConnectionError(connection_error());
-    return checked(last_result(deadline));
+    PGresult *result = last_result(deadline);
+    try
+    {
+        return checked(result);
+    }
+    catch (const ConnectionError &)
+    {
+        throw;
+    }
+    catch (const Error &)
+    {
+        send("rollback", deadline);
+        throw;
+    }
 }
 
-// A statement sent with parameters has one result, and then a null one.
+void
+Database::send(const char *statements, Clock::time_point deadline)
+{
+    if (PQsendQuery(connection_.get(), statements) == 0)
+        throw ConnectionError(connection_error());
+    (void) checked(last_result(deadline));
+}
+
+// Several statements have a result each, up to the first that fails; then comes a null one.
 PGresult *
 Database::last_result(Clock::time_point deadline)
 {

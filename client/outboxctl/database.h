@@ -57,8 +57,14 @@ public:
     // password on a terminal when the server wants one. No error holds a password.
     explicit Database(const std::string &conninfo);
 
-    // One statement. Gives up after a minute: then the connection is of no more use.
+    // One statement, in a transaction of its own. Gives up after a minute: then the connection is
+    // of no more use.
     Rows query(const std::string &sql, const std::vector<Text> &parameters = {});
+
+    // The same for what changes something: `effect`, "the event is emitted", is in doubt when
+    // nobody says how the transaction ended.
+    Rows change(const std::string &effect, const std::string &sql,
+                const std::vector<Text> &parameters);
 
     // Opens the connection again, with the password that was typed.
     void reconnect();
@@ -74,7 +80,9 @@ public:
 
 private:
     void connect();
-    void start_session();
+    Rows within_transaction(const std::string &sql, const std::vector<Text> &parameters,
+                            Clock::time_point deadline);
+    void send(const char *statements, Clock::time_point deadline);
     std::string connection_error() const;
     Rows checked(PGresult *result);
     PGresult *last_result(Clock::time_point deadline);

@@ -2,6 +2,7 @@
 #include "commands.h"
 
 #include "errors.h"
+#include "interrupts.h"
 #include "standard_output.h"
 #include "units.h"
 
@@ -107,18 +108,30 @@ headers_parameter(const EmitOptions &options)
     return json.dump();
 }
 
+// What is read is read before.
+std::vector<Text>
+parameters_of(const EmitOptions &options)
+{
+    const Text version =
+        options.schema_version ? Text(std::to_string(*options.schema_version)) : std::nullopt;
+    return {options.aggregate_type,
+            options.aggregate_id,
+            options.event_type,
+            payload_parameter(options),
+            headers_parameter(options),
+            options.key,
+            options.id,
+            version};
+}
+
 std::string
-emit(Database &database, const EmitOptions &options)
+emit(Database &database, const EmitOptions &options, const std::vector<Text> &parameters)
 {
     const std::string call = options.bytes ? "outbox.emit_bytes($1, $2, $3, $4::bytea,"
                                            : "outbox.emit($1, $2, $3, $4::jsonb,";
-    const Text version =
-        options.schema_version ? Text(std::to_string(*options.schema_version)) : std::nullopt;
     return database
-        .query("select " + call + " $5::jsonb, $6, $7::uuid, $8::int)::text as id",
-               {options.aggregate_type, options.aggregate_id, options.event_type,
-                payload_parameter(options), headers_parameter(options), options.key, options.id,
-                version})
+        .change("the event is emitted",
+                "select " + call + " $5::jsonb, $6, $7::uuid, $8::int)::text as id", parameters)
         .value(0, "id");
 }
 
@@ -161,13 +174,46 @@ wait_published(Database &database, const std::string &id, double limit)
     }
 }
 
+// Adds to the answer what became of the event. What ends the wait is thrown, after the answer.
+int
+wait_and_tell(const Context &context, Database &database, double limit, Json &json)
+{
+    std::optional<double> seconds;
+    json["published"] = nullptr; // the event is there all the same
+    try
+    {
+        seconds = wait_published(database, json["id"], limit);
+    }
+    catch (const Error &)
+    {
+        if (context.output.json())
+            context.output.document(json);
+        throw;
+    }
+    catch (const Interrupted &)
+    {
+        if (context.output.json())
+            context.output.document(json);
+        throw;
+    }
+    json["published"] = seconds.has_value();
+    json["seconds"] = or_null(seconds);
+    if (!context.output.json())
+        Output::remark(seconds ? "published after " + human_duration(*seconds)
+                               : "not published within " + human_duration(limit) +
+                                     "; it is kept, and \"outboxctl status\" may say why");
+    return seconds ? kOk : kFound;
+}
+
 } // namespace
 
 int
 run_emit(const Context &context, const EmitOptions &options)
 {
     Database database = open_outbox(context);
-    const std::string id = emit(database, options);
+    const std::vector<Text> parameters = parameters_of(options);
+    const Interrupts interrupts;
+    const std::string id = emit(database, options, parameters);
     note_effect("The event " + id + " is emitted.");
     Json json = {{"id", id}};
     if (!context.output.json())
@@ -175,34 +221,11 @@ run_emit(const Context &context, const EmitOptions &options)
         context.output.line(id);
         flush_output();
     }
-    if (!options.wait)
-    {
-        if (context.output.json())
-            context.output.document(json);
-        return kOk;
-    }
-    std::optional<double> seconds;
-    try
-    {
-        seconds = wait_published(database, id, *options.wait);
-    }
-    catch (const Error &)
-    {
-        json["published"] = nullptr; // the event is there all the same
-        if (context.output.json())
-            context.output.document(json);
-        throw;
-    }
-    json["published"] = seconds.has_value();
-    json["seconds"] = or_null(seconds);
+    const int status = options.wait ? wait_and_tell(context, database, *options.wait, json) : kOk;
     if (context.output.json())
         context.output.document(json);
-    else if (seconds)
-        Output::remark("published after " + human_duration(*seconds));
-    else
-        Output::remark("not published within " + human_duration(*options.wait) +
-                       "; it is kept, and \"outboxctl status\" may say why");
-    return seconds ? kOk : kFound;
+    flush_output(); // a signal that came ends us after it
+    return status;
 }
 
 } // namespace outbox::ctl

@@ -2,6 +2,7 @@
 #include "commands.h"
 
 #include "errors.h"
+#include "interrupts.h"
 #include "standard_output.h"
 #include "terminal.h"
 #include "units.h"
@@ -34,24 +35,49 @@ struct Outcome
     const char *text;
 };
 
+using Settle = std::function<Outcome(const std::string &)>;
+
 // Settles each by itself: one that cannot be settled does not keep the others from it.
-int
-settle_each(const Context &context, const std::vector<std::string> &ids,
-            const std::function<Outcome(const std::string &)> &settle)
+class Settling
 {
-    Json json = {{"events", Json::array()}};
-    int status = kOk;
-    long long settled = 0;
-    for (const std::string &id : ids)
+public:
+    Settling(const Context &context, const Settle &settle) : context_(context), settle_(settle) {}
+
+    // What ends it before the last one is thrown, after what was done is said.
+    int all(const std::vector<std::string> &ids)
+    {
+        const Interrupts interrupts;
+        try
+        {
+            for (const std::string &id : ids)
+                one(id, ids.size() == 1);
+        }
+        catch (const Error &)
+        {
+            tell();
+            throw;
+        }
+        catch (const Interrupted &)
+        {
+            tell();
+            throw;
+        }
+        tell();
+        flush_output(); // a signal that came ends us after it
+        return status_;
+    }
+
+private:
+    void one(const std::string &id, bool alone)
     {
         try
         {
-            const Outcome outcome = settle(id);
-            note_effect(counted(++settled, "event") + " settled.");
-            json["events"].push_back(
+            const Outcome outcome = settle_(id);
+            note_effect(counted(++settled_, "event") + " settled.");
+            events_.push_back(
                 {{"id", id}, {"ok", true}, {"changed", outcome.changed}, {"error", nullptr}});
-            if (!context.output.json())
-                context.output.line(printable(id) + "  " + outcome.text);
+            if (!context_.output.json())
+                context_.output.line(printable(id) + "  " + outcome.text);
         }
         catch (const ConnectionError &)
         {
@@ -59,21 +85,28 @@ settle_each(const Context &context, const std::vector<std::string> &ids,
         }
         catch (const Error &error)
         {
-            if (ids.size() == 1 && !context.output.json())
+            if ((alone && !context_.output.json()) || error.sqlstate() == kInsufficientPrivilege)
                 throw;
-            if (error.sqlstate() == kInsufficientPrivilege)
-                throw;
-            status = kFailed;
-            json["events"].push_back(
+            status_ = kFailed;
+            events_.push_back(
                 {{"id", id}, {"ok", false}, {"changed", false}, {"error", to_json(error)}});
-            if (!context.output.json())
+            if (!context_.output.json())
                 Output::remark(fmt::format("{} ({})", printable(error.what()), error.sqlstate()));
         }
     }
-    if (context.output.json())
-        context.output.document(json);
-    return status;
-}
+
+    void tell() const
+    {
+        if (context_.output.json() && !events_.empty())
+            context_.output.document({{"events", events_}});
+    }
+
+    const Context &context_;
+    const Settle &settle_;
+    Json events_ = Json::array();
+    long long settled_ = 0;
+    int status_ = kOk;
+};
 
 bool
 agreed(const Context &context, const FailedOptions &options, long long count)
@@ -103,12 +136,14 @@ retry_many(const Context &context, const FailedOptions &options)
         {options.aggregate_type, options.event_type, seconds});
     const long long count = found.number(0, "count").value_or(0);
     const bool go = count > 0 && agreed(context, options, count);
+    const Interrupts interrupts;
     // In one statement: one after the other would find the first again when they fail again.
     const long long done =
         go ? database
-                 .query("select outbox.retry_failed($1, $2, $3::timestamptz, $4::int) as count",
-                        {options.aggregate_type, options.event_type, found.text(0, "since"),
-                         std::to_string(count)})
+                 .change("the events are tried again",
+                         "select outbox.retry_failed($1, $2, $3::timestamptz, $4::int) as count",
+                         {options.aggregate_type, options.event_type, found.text(0, "since"),
+                          std::to_string(count)})
                  .number(0, "count")
                  .value_or(0)
            : 0;
@@ -121,6 +156,7 @@ retry_many(const Context &context, const FailedOptions &options)
     else
         context.output.line(go ? counted(done, "event") + " tried again now."
                                : "Nothing was done.");
+    flush_output();
     return go || count == 0 ? kOk : kInterrupted;
 }
 
@@ -139,31 +175,32 @@ run_failed_retry(const Context &context, const FailedOptions &options)
     if (selected)
         return retry_many(context, options);
     Database database = open_outbox(context);
-    return settle_each(
-        context, options.ids,
-        [&](const std::string &id)
-        {
-            const bool changed =
-                database.query("select outbox.retry($1::uuid) as changed", {id}).flag(0, "changed");
-            return Outcome{changed, changed ? "is tried again now"
-                                            : "was being retried anyway; now at once"};
-        });
+    const Settle retry = [&](const std::string &id)
+    {
+        const bool changed = database
+                                 .change("event " + id + " is tried again",
+                                         "select outbox.retry($1::uuid) as changed", {id})
+                                 .flag(0, "changed");
+        return Outcome{changed,
+                       changed ? "is tried again now" : "was being retried anyway; now at once"};
+    };
+    return Settling(context, retry).all(options.ids);
 }
 
 int
 run_failed_discard(const Context &context, const FailedOptions &options)
 {
     Database database = open_outbox(context);
-    return settle_each(
-        context, options.ids,
-        [&](const std::string &id)
-        {
-            const bool changed =
-                database
-                    .query("select outbox.discard($1::uuid, $2) as changed", {id, options.reason})
-                    .flag(0, "changed");
-            return Outcome{changed, changed ? "is discarded" : "was discarded before"};
-        });
+    const Settle discard = [&](const std::string &id)
+    {
+        const bool changed =
+            database
+                .change("event " + id + " is discarded",
+                        "select outbox.discard($1::uuid, $2) as changed", {id, options.reason})
+                .flag(0, "changed");
+        return Outcome{changed, changed ? "is discarded" : "was discarded before"};
+    };
+    return Settling(context, discard).all(options.ids);
 }
 
 } // namespace outbox::ctl

@@ -22,6 +22,7 @@ constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGWINCH};
 int signal_fd = -1;
 int watched_output = -1;
 sigset_t former_mask;
+int ended_by = 0;
 
 sigset_t
 our_signals()
@@ -58,6 +59,7 @@ take_signal(Woken &woken)
         woken = Woken::kStop;
         return true;
     default:
+        ended_by = static_cast<int>(info.ssi_signo);
         throw Interrupted();
     }
 }
@@ -108,6 +110,36 @@ wait_for(int fd, short events, Clock::time_point deadline)
         if (Clock::now() >= deadline)
             return Woken::kTimeout;
     }
+}
+
+int
+ending_signal()
+{
+    return ended_by;
+}
+
+void
+exit_at_signals()
+{
+    for (const int number : {SIGTERM, SIGHUP})
+    {
+        struct sigaction action = {};
+        if (sigaction(number, nullptr, &action) != 0 || action.sa_handler != SIG_DFL)
+            continue;
+        action.sa_handler = [](int) { _exit(kInterrupted); };
+        (void) sigaction(number, &action, nullptr); // the default would end us too
+    }
+}
+
+void
+end_by_sigint()
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    (void) std::signal(SIGINT, SIG_DFL);
+    (void) pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+    (void) raise(SIGINT);
 }
 
 PostponedStop::~PostponedStop()

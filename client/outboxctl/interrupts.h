@@ -42,6 +42,16 @@ enum class Woken
 // for.
 Woken wait_for(int fd, short events, Clock::time_point deadline);
 
+// The signal that wait_for() threw Interrupted for last; 0: none.
+int ending_signal();
+
+// From now on SIGTERM and SIGHUP end us with the exit code that is documented, where no Interrupts
+// lives. Not where whoever started us wants them ignored.
+void exit_at_signals();
+
+// Ends as SIGINT does: a shell that runs us in a loop ends its loop only then.
+void end_by_sigint();
+
 // Stops this process as Ctrl-Z does; returns when it is continued.
 void stop_here();
 

@@ -3,12 +3,14 @@
 #include "conninfo.h"
 #include "errors.h"
 #include "interface.h"
+#include "interrupts.h"
 #include "kafka_client.h"
 #include "standard_output.h"
 #include "terminal.h"
 #include "units.h"
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -60,13 +62,21 @@ hint_of(const Error &error)
     return "\"outboxctl doctor\" shows the rights there are and the grants for them.";
 }
 
+// With what was done for good before it.
+std::string
+detail_of(const Error &error)
+{
+    const std::string &effect = noted_effect();
+    return error.detail() + (error.detail().empty() || effect.empty() ? "" : "\n") + effect;
+}
+
 void
 report_as_json(const Error &error)
 {
     const auto text = [](const std::string &value) { return value.empty() ? Json() : Json(value); };
     const Json json = {{"error",
                         {{"message", error.what()},
-                         {"detail", text(error.detail())},
+                         {"detail", text(detail_of(error))},
                          {"hint", text(hint_of(error))},
                          {"sqlstate", text(error.sqlstate())},
                          {"exit_code", exit_code_of(error)}}}};
@@ -101,8 +111,9 @@ report(const Error &error, bool json)
         const std::string sqlstate = error.sqlstate().empty() ? "" : " (" + error.sqlstate() + ")";
         (void) std::fprintf(stderr, "outboxctl: %s%s\n", printable_lines(error.what()).c_str(),
                             sqlstate.c_str());
-        if (!error.detail().empty())
-            (void) std::fprintf(stderr, "  Detail: %s\n", printable_lines(error.detail()).c_str());
+        if (!detail_of(error).empty())
+            (void) std::fprintf(stderr, "  Detail: %s\n",
+                                printable_lines(detail_of(error)).c_str());
         if (!hint_of(error).empty())
             (void) std::fprintf(stderr, "  Hint: %s\n", printable_lines(hint_of(error)).c_str());
     }
@@ -125,6 +136,7 @@ run_and_report(int argc, char **argv)
     // Known before the rest is understood, so that wrong usage is reported as JSON too.
     const bool json = std::find(argv, argv + argc, std::string("--json")) != argv + argc;
     const bool has_output = prepare_standard_files();
+    exit_at_signals();
     try
     {
         if (!has_output)
@@ -153,6 +165,8 @@ run_and_report(int argc, char **argv)
     catch (const Interrupted &)
     {
         flush_output_if_possible();
+        if (!noted_effect().empty())
+            Output::remark(printable(noted_effect()));
         return kInterrupted;
     }
     catch (const std::exception &error)
@@ -167,6 +181,8 @@ int
 main(int argc, char **argv)
 {
     const int status = run_and_report(argc, argv);
+    if (status == kInterrupted && ending_signal() == SIGINT)
+        end_by_sigint();
     if (!KafkaClient::lingers() && !connecting_lingers())
         return status;
     // Exit handlers would take away from under the threads that are left what they still use. What

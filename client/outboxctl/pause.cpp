@@ -12,7 +12,9 @@ run_pause(const Context &context, const PauseOptions &options)
 {
     Database database = open_outbox(context);
     const bool changed =
-        database.query("select outbox.pause($1) as changed", {options.reason}).flag(0, "changed");
+        database
+            .change("publishing is paused", "select outbox.pause($1) as changed", {options.reason})
+            .flag(0, "changed");
     note_effect("Publishing is paused.");
     if (context.output.json())
         context.output.document({{"paused", true}, {"changed", changed}});
@@ -27,7 +29,9 @@ int
 run_resume(const Context &context)
 {
     Database database = open_outbox(context);
-    const bool changed = database.query("select outbox.resume() as changed").flag(0, "changed");
+    const bool changed =
+        database.change("publishing is paused", "select outbox.resume() as changed", {})
+            .flag(0, "changed");
     note_effect("Publishing is no longer paused.");
     if (context.output.json())
         context.output.document({{"paused", false}, {"changed", changed}});

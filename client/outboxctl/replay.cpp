@@ -65,11 +65,12 @@ ask_for(Database &database, const ReplayOptions &options, const Text &since, con
         bool dry_run)
 {
     return database
-        .query("select outbox.replay($1, $2, $3, $4::timestamptz, $5::timestamptz, $6::int, "
-               "$7::int, $8::boolean, $9)::text as id",
-               {options.aggregate_type, options.event_type, options.aggregate_id, since, until,
-                std::to_string(options.max_count), std::to_string(options.rate),
-                std::string(dry_run ? "true" : "false"), options.topic})
+        .change(dry_run ? "the dry run is counted" : "the replay is asked for",
+                "select outbox.replay($1, $2, $3, $4::timestamptz, $5::timestamptz, $6::int, "
+                "$7::int, $8::boolean, $9)::text as id",
+                {options.aggregate_type, options.event_type, options.aggregate_id, since, until,
+                 std::to_string(options.max_count), std::to_string(options.rate),
+                 std::string(dry_run ? "true" : "false"), options.topic})
         .value(0, "id");
 }
 
@@ -161,7 +162,6 @@ pause_between_looks()
 Rows
 watch(const Context &context, Database &database, const std::string &id)
 {
-    const Interrupts interrupts;
     ProgressBar bar(!context.output.json());
     try
     {
@@ -176,8 +176,7 @@ watch(const Context &context, Database &database, const std::string &id)
     }
     catch (const Interrupted &)
     {
-        bar.clear();
-        Output::remark("the replay continues; \"outboxctl replays cancel " + id + "\" ends it");
+        note_effect("the replay continues; \"outboxctl replays cancel " + id + "\" ends it");
         throw;
     }
 }
@@ -231,7 +230,6 @@ int
 run_replay(const Context &context, const ReplayOptions &options)
 {
     Database database = open_outbox(context);
-    database.query("set client_min_messages = warning"); // what the dry run's notice says, we say
     const Text since = resolved(database, options.since);
     const Text until = resolved(database, options.until);
     const Rows found = look_at(database, ask_for(database, options, since, until, true));
@@ -253,15 +251,18 @@ run_replay(const Context &context, const ReplayOptions &options)
         context.output.line("Nothing was done.");
         return kInterrupted;
     }
+    const Interrupts interrupts;
     const std::string id = ask_for(database, options, since, until, false);
     note_effect("The replay " + id + " is asked for.");
+    int status = kOk;
     if (!options.detach)
-        return tell_end(context, watch(context, database, id));
-    if (context.output.json())
+        status = tell_end(context, watch(context, database, id));
+    else if (context.output.json())
         context.output.document(to_json(look_at(database, id), 0));
     else
         context.output.line(id);
-    return kOk;
+    flush_output(); // a signal that came ends us after it
+    return status;
 }
 
 int
@@ -318,7 +319,9 @@ run_replays_cancel(const Context &context, const ReplayOptions &options)
 {
     Database database = open_outbox(context);
     const bool changed =
-        database.query("select outbox.cancel_replay($1::uuid) as changed", {options.id})
+        database
+            .change("the replay is cancelled", "select outbox.cancel_replay($1::uuid) as changed",
+                    {options.id})
             .flag(0, "changed");
     if (context.output.json())
         context.output.document({{"replay_id", options.id}, {"changed", changed}});

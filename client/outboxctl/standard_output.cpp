@@ -33,8 +33,7 @@ fail(int error)
     buffer.clear();
     if (error == EPIPE)
         throw OutputGone(effect);
-    throw Error(kFailed, std::string("cannot write to standard output: ") + std::strerror(error),
-                "", effect);
+    throw Error(kFailed, std::string("cannot write to standard output: ") + std::strerror(error));
 }
 
 // Returns when something can be written, or throws Interrupted.
@@ -134,6 +133,18 @@ void
 note_effect(const std::string &what)
 {
     effect = what;
+}
+
+void
+note_doubt(const std::string &what)
+{
+    effect += (effect.empty() ? "" : " ") + ("It is not known whether " + what + ".");
+}
+
+const std::string &
+noted_effect()
+{
+    return effect;
 }
 
 } // namespace outbox::ctl

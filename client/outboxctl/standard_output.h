@@ -24,7 +24,13 @@ void flush_output();
 // For ends that are reported already: what is left is written if it can be.
 void flush_output_if_possible() noexcept;
 
-// What has happened for good, as a sentence; it is reported when its result cannot be printed.
+// What has happened for good, as a sentence; it is reported when we end before all is done, or
+// when its result cannot be printed.
 void note_effect(const std::string &effect);
+
+// Adds what may have happened: "the event is emitted".
+void note_doubt(const std::string &effect);
+
+const std::string &noted_effect();
 
 } // namespace outbox::ctl
