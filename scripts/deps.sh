@@ -12,9 +12,9 @@
 set -euo pipefail
 
 build_packages=(g++ make pkg-config libpq-dev librdkafka-dev libcli11-dev libfmt-dev kcat)
-ctl_packages=(g++ make libpq-dev librdkafka-dev libcli11-dev libfmt-dev nlohmann-json3-dev libvalijson-dev)
+ctl_packages=(g++ make libpq-dev librdkafka-dev libcli11-dev libfmt-dev nlohmann-json3-dev)
 # redis-tools holds Redis's server program too; the package redis-server would start it for the machine.
-check_packages=(libgtest-dev libgmock-dev nlohmann-json3-dev libvalijson-dev man-db mandoc maven default-jre-headless
+check_packages=(libgtest-dev libgmock-dev nlohmann-json3-dev man-db mandoc maven default-jre-headless
     libhiredis-dev redis-tools pgbouncer cmake)
 bench_packages=(nlohmann-json3-dev maven default-jre-headless gnuplot-nox python3)
 lint_packages=(clang-format clang-tidy)

@@ -111,9 +111,14 @@ private:
     int line_at(std::size_t position) const
     {
         const std::size_t count = std::min(position > 0 ? position - 1 : 0, text_.size());
-        return first_line_ +
-               static_cast<int>(std::count(
-                   text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(count), '\n'));
+        // From where the last one was: a count from the beginning for each would be quadratic.
+        if (count < counted_)
+            counted_ = lines_ = 0;
+        lines_ += static_cast<std::size_t>(
+            std::count(text_.begin() + static_cast<std::ptrdiff_t>(counted_),
+                       text_.begin() + static_cast<std::ptrdiff_t>(count), '\n'));
+        counted_ = count;
+        return first_line_ + static_cast<int>(lines_);
     }
     int line() const { return line_at(taken_); }
 
@@ -173,6 +178,8 @@ private:
     Problems &problems_;
     LinedJson result_;
     std::vector<Level> levels_;
+    mutable std::size_t counted_ = 0; // characters, and
+    mutable std::size_t lines_ = 0;   // lines that end in them
 };
 
 } // namespace

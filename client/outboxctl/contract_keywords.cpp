@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <map>
-#include <regex>
 #include <set>
 
 namespace outbox::ctl
@@ -291,7 +290,7 @@ private:
         else
             try
             {
-                const std::regex compiled(pattern, std::regex::ECMAScript);
+                (void) compiled_pattern(pattern);
             }
             catch (const std::regex_error &error)
             {

@@ -4,6 +4,7 @@
 #include "contract_json.h"
 
 #include <memory>
+#include <regex>
 
 namespace outbox::ctl
 {
@@ -11,6 +12,9 @@ namespace outbox::ctl
 // Looks for keywords that draft 7 does not have, values that they cannot have, and references that
 // lead out of the schema, nowhere, or back to themselves.
 void check_schema(const LinedJson &schema, Problems &problems);
+
+// A pattern as ECMA 262 has it, for characters, not bytes. Throws std::regex_error.
+std::wregex compiled_pattern(const std::string &pattern);
 
 // A schema in which check_schema() found nothing. Compiling it, and validating, take as long as
 // patterns and references of the schema make them: call these where time is bounded.
@@ -32,8 +36,9 @@ public:
     // At most ten, none when the value conforms. Throws std::exception when it cannot be said.
     std::vector<Violation> violations(const nlohmann::json &value) const;
 
-private:
     struct Compiled;
+
+private:
     std::unique_ptr<Compiled> compiled_;
 };
 
