@@ -386,5 +386,7 @@ outbox_launcher_main(Datum)
         (void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, sleep_ms,
                          wait_event);
     }
-    proc_exit(0);
+    // Not 0: that tells the postmaster to start it never again, and somebody may have ended it
+    // among all other sessions. In a shutdown nothing is started again.
+    proc_exit(1);
 }

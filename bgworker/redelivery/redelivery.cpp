@@ -68,9 +68,12 @@ Redelivery::load()
             for (const Lane lane : scratch_)
                 lanes_.block(lane);
         });
+    // What the relay settles by itself, it does not read again.
+    if (reload_lines_ || reload_settled_)
+        settled_up_to_ = last_settled_seq();
+    reload_settled_ = false;
     if (reload_lines_)
     {
-        settled_up_to_ = last_settled_seq();
         scratch_.clear();
         waiting_lanes(&scratch_);
         call_cpp(

@@ -33,7 +33,7 @@ public:
 
     // Reads the table, at first and after an operator or the relay changed it.
     void load();
-    void reload_soon() noexcept { reload_ = true; }
+    void reload_soon() noexcept { reload_ = reload_settled_ = true; }
 
     // The lane in which an event of this topic and key has to wait, if there is one. No
     // transaction.
@@ -148,6 +148,7 @@ private:
     kafka::Failure suspicion_;
     bool reload_ = true;
     bool reload_lines_ = true;
+    bool reload_settled_ = true;
     std::int64_t settled_up_to_ = 0; // the last row of the kind that is_settled() asks for
     bool paused_ = false;
     TimestampTz due_at_ = 0;

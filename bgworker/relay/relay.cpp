@@ -1,5 +1,6 @@
 // The relay's process: starts, waits, decides what is next, ends. One for each database.
 
+#include <csignal>
 #include <malloc.h>
 #include <sys/eventfd.h>
 
@@ -581,8 +582,16 @@ attach(Datum slot_number)
     remember_problem();
     relay.state = RelayState::starting;
     relay.look = true;
+    // A launcher that was started anew does not know of a relay that was not here yet.
+    uint32 other = 0;
+    while (!pg_atomic_compare_exchange_u32(&relay.slot->relay_pid, &other,
+                                           static_cast<uint32>(MyProcPid)))
+        if (kill(static_cast<pid_t>(other), 0) == 0)
+        {
+            ereport(LOG, (errmsg("outbox relay ends: process %u does its work already", other)));
+            proc_exit(0);
+        }
     before_shmem_exit(leave, 0);
-    pg_atomic_write_u32(&relay.slot->relay_pid, static_cast<uint32>(MyProcPid));
     pg_atomic_write_u32(&relay.slot->relay_proc, static_cast<uint32>(my_proc_number()) + 1);
     // See vacate() in extension/utility_hook.cpp.
     pg_memory_barrier();

@@ -109,3 +109,25 @@ TEST(Databases, ADatabaseMadeFromATemplateWithTheExtensionPublishesItsOwnEventsO
     consumer.read_for(Milliseconds(300));
     EXPECT_EQ(consumer.records().size(), 2U);
 }
+
+// As who clears a server of all sessions does.
+TEST(Databases, WhoEndsAllProcessesGetsLauncherAndRelayBack)
+{
+    OwnCluster server;
+    TestDatabase database(server);
+    expect_flow(database);
+    const pid_t relay = database.relay_pid();
+    Db db(server, "postgres");
+    EXPECT_EQ(db.value("select count(*) from (select pg_terminate_backend(pid) from "
+                       "pg_stat_activity where backend_type like 'outbox%') t"),
+              "2");
+    ASSERT_TRUE(wait_until(std::chrono::seconds(30),
+                           [&]
+                           {
+                               return db.value("select count(*) from pg_stat_activity where "
+                                               "backend_type like 'outbox%' and pid <> $1",
+                                               static_cast<int>(relay)) == "2";
+                           }));
+    expect_flow(database);
+    EXPECT_EQ(relays(server), 1U);
+}

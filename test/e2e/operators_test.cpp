@@ -136,3 +136,35 @@ TEST(Operators, ADrainWaitsForWhatIsUnpublishedAndNotForWhatHasFailed)
     db.exec("select outbox.resume()");
     EXPECT_EQ(db.value("select outbox.drain('20 s')"), "t");
 }
+
+// A relay that starts again reads once more what is behind the position, and what was set aside of
+// it may have been discarded since the start.
+TEST(Operators, WhatIsDiscardedBeforeTheRelayReadsItAgainIsNotPublished)
+{
+    TestDatabase database(cluster());
+    kafka().create_topic(database.topic());
+    Consumer consumer(kafka().bootstrap(), {database.topic()});
+    Db db = database.connect();
+    db.exec("select outbox.pause()");
+    ASSERT_TRUE(database.reaches_state("paused"));
+    const std::string id = db.value("select outbox.emit($1, 'k', 'e', '{}')", database.type());
+    db.exec("insert into outbox.deliveries (seq, xid, slot, event_id, lane, topic, partition_key, "
+            "state, blocking, attempts, failed_at, last_error) select seq, xid, slot, id, 7, $2, "
+            "'k', 'FAILED', true, 3, now(), 'REFUSED: by the test' from outbox.events "
+            "where id = $1",
+            id, database.topic());
+    const pid_t relay = database.relay_pid();
+    db.exec("select pg_terminate_backend($1)", relay);
+    ASSERT_TRUE(
+        wait_until(std::chrono::seconds(20), [&] { return database.relay_pid() != relay; }));
+    ASSERT_TRUE(database.reaches_state("paused"));
+    EXPECT_EQ(db.value("select outbox.discard($1, 'by the test')", id), "t");
+    db.exec("select outbox.resume()");
+    const std::string next = db.value("select outbox.emit($1, 'k', 'e', '{}')", database.type());
+    EXPECT_EQ(db.value("select outbox.wait_published($1, '20 s')", next), "t");
+    ASSERT_TRUE(
+        consumer.read_until(std::chrono::seconds(20), [&](const std::vector<Record> &records)
+                            { return !records.empty() && records.back().header("id") == next; }));
+    EXPECT_EQ(consumer.records().size(), 1U);
+    EXPECT_EQ(db.value("select status from outbox.event_status where id = $1", id), "DISCARDED");
+}
