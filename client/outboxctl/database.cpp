@@ -6,6 +6,7 @@
 #include "terminal.h"
 #include "units.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <new>
 #include <stdexcept>
@@ -27,6 +28,17 @@ constexpr const char *kBegin =
     "begin isolation level read committed; set local search_path = pg_catalog; "
     "set local timezone = 'UTC'; set local datestyle = 'ISO'; set local extra_float_digits = 1; "
     "set local bytea_output = 'hex'";
+
+constexpr const char *kUntranslatable = "22P05";
+constexpr const char *kNotInEncoding = "22021";
+
+// It is the same in each encoding.
+bool
+is_ascii(const Text &text)
+{
+    return !text || std::all_of(text->begin(), text->end(),
+                                [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+}
 
 // PostgreSQL's numbers for the types that become other JSON than text; they never change.
 constexpr Oid kBool = 16;
@@ -236,11 +248,26 @@ Database::place() const
     return (host.rfind('/', 0) == 0 ? "socket " : "") + host + " port " + PQport(connection_.get());
 }
 
+// One text that has no UTF-8 must not hide all the others, so such an answer comes in the bytes of
+// the database.
 Rows
 Database::query(const std::string &sql, const std::vector<Text> &parameters)
 {
     const auto deadline = Clock::now() + kAnswerLimit;
-    Rows rows = within_transaction(sql, parameters, deadline);
+    try
+    {
+        Rows rows = within_transaction(kBegin, sql, parameters, deadline);
+        send("commit", deadline);
+        return rows;
+    }
+    catch (const Error &error)
+    {
+        if ((error.sqlstate() != kUntranslatable && error.sqlstate() != kNotInEncoding) ||
+            !std::all_of(parameters.begin(), parameters.end(), is_ascii))
+            throw;
+    }
+    const std::string begin = std::string(kBegin) + "; set local client_encoding = 'SQL_ASCII'";
+    Rows rows = within_transaction(begin.c_str(), sql, parameters, deadline);
     send("commit", deadline);
     return rows;
 }
@@ -250,7 +277,7 @@ Database::change(const std::string &effect, const std::string &sql,
                  const std::vector<Text> &parameters)
 {
     const auto deadline = Clock::now() + kAnswerLimit;
-    Rows rows = within_transaction(sql, parameters, deadline);
+    Rows rows = within_transaction(kBegin, sql, parameters, deadline);
     try
     {
         send("commit", deadline);
@@ -270,15 +297,15 @@ Database::change(const std::string &effect, const std::string &sql,
 
 // Leaves the transaction open, unless the statement fails.
 Rows
-Database::within_transaction(const std::string &sql, const std::vector<Text> &parameters,
-                             Clock::time_point deadline)
+Database::within_transaction(const char *begin, const std::string &sql,
+                             const std::vector<Text> &parameters, Clock::time_point deadline)
 {
     PGconn *connection = connection_.get();
     std::vector<const char *> values;
     values.reserve(parameters.size());
     for (const Text &parameter : parameters)
         values.push_back(parameter ? parameter->c_str() : nullptr);
-    send(kBegin, deadline);
+    send(begin, deadline);
     if (PQsendQueryParams(connection, sql.c_str(), static_cast<int>(values.size()), nullptr,
                           values.data(), nullptr, nullptr, 0) == 0)
         throw ConnectionError(connection_error());

@@ -80,8 +80,8 @@ public:
 
 private:
     void connect();
-    Rows within_transaction(const std::string &sql, const std::vector<Text> &parameters,
-                            Clock::time_point deadline);
+    Rows within_transaction(const char *begin, const std::string &sql,
+                            const std::vector<Text> &parameters, Clock::time_point deadline);
     void send(const char *statements, Clock::time_point deadline);
     std::string connection_error() const;
     Rows checked(PGresult *result);
