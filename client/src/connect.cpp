@@ -12,7 +12,6 @@
 #include <map>
 #include <random>
 
-#include <netdb.h>
 #include <poll.h>
 
 namespace outbox::v0::detail
@@ -83,33 +82,6 @@ to_timeout_ms(const std::string &text)
         return kDefaultTimeoutMs;
     return std::max(kLeastTimeoutMs,
                     static_cast<int>(std::min<long>(seconds, kMostTimeoutS)) * 1000);
-}
-
-// The numeric addresses of a host; those of one that cannot be resolved are none.
-std::vector<std::string>
-resolve(const std::string &host, std::string &errors)
-{
-    addrinfo hints = {};
-    hints.ai_family = AF_UNSPEC;
-    hints.ai_socktype = SOCK_STREAM;
-    addrinfo *found = nullptr;
-    const int result = getaddrinfo(host.c_str(), nullptr, &hints, &found);
-    const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> list(found, &freeaddrinfo);
-    std::vector<std::string> addresses;
-    if (result != 0)
-    {
-        errors += (errors.empty() ? "" : "; ") + host + ": " + gai_strerror(result);
-        return addresses;
-    }
-    for (const addrinfo *one = found; one != nullptr; one = one->ai_next)
-    {
-        std::array<char, NI_MAXHOST> text = {};
-        if (getnameinfo(one->ai_addr, one->ai_addrlen, text.data(), text.size(), nullptr, 0,
-                        NI_NUMERICHOST) == 0 &&
-            std::find(addresses.begin(), addresses.end(), text.data()) == addresses.end())
-            addresses.emplace_back(text.data());
-    }
-    return addresses;
 }
 
 std::string
@@ -240,7 +212,7 @@ Connector::start(const std::vector<std::pair<std::string, std::string>> &setting
 // What there is to try now, by the connection string, its service file, the environment and the
 // name service.
 std::vector<Connector::Target>
-Connector::targets(int *timeout_ms) const
+Connector::targets(int *timeout_ms, const StopFlag &stop)
 {
     // With an impossible sslmode libpq puts its settings together and connects to nothing.
     const Connection none = start({{"sslmode", "only to see the settings"}});
@@ -260,13 +232,23 @@ Connector::targets(int *timeout_ms) const
     if (shuffle)
         std::shuffle(hosts.begin(), hosts.end(), random);
 
+    const auto is_looked_up = [](const Host &host)
+    { return host.address.empty() && !host.name.empty() && !is_socket(host.name); };
+    for (const Host &host : hosts)
+        if (is_looked_up(host))
+            names_.begin(host.name);
+    const auto deadline = Clock::now() + std::chrono::milliseconds(*timeout_ms);
     std::string errors;
     std::vector<Target> list;
     for (const Host &host : hosts)
     {
         std::vector<std::string> addresses = {host.address}; // none for a socket
-        if (host.address.empty() && !host.name.empty() && !is_socket(host.name))
-            addresses = resolve(host.name, errors);
+        if (is_looked_up(host))
+        {
+            std::string why;
+            addresses = names_.addresses(host.name, deadline, &stop, &why);
+            errors += (errors.empty() || why.empty() ? "" : "; ") + why;
+        }
         if (shuffle)
             std::shuffle(addresses.begin(), addresses.end(), random);
         for (const std::string &address : addresses)
@@ -306,7 +288,7 @@ Connection
 Connector::connect(const StopFlag &stop)
 {
     int timeout_ms = 0;
-    const std::vector<Target> list = targets(&timeout_ms);
+    const std::vector<Target> list = targets(&timeout_ms, stop);
     const auto end = Clock::now() + kRound;
     std::string errors;
     const std::size_t begin = first_ < list.size() ? first_ : 0;

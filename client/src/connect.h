@@ -9,6 +9,7 @@
 
 #include <libpq-fe.h>
 
+#include "name_service.h"
 #include "stop_flag.h"
 
 namespace outbox::v0::detail
@@ -19,8 +20,8 @@ using Connection = std::unique_ptr<PGconn, decltype(&PQfinish)>;
 // Goes through all hosts of the connection string and all addresses of each, in their order or,
 // with load_balance_hosts=random, in any. libpq applies connect_timeout and the walk over hosts
 // that do not answer only in its functions that block, so that is done here: each address has its
-// time, of connect_timeout or 10 s where that is not set. A round that takes long is ended after a
-// minute, and the next one continues behind it.
+// time, of connect_timeout or 10 s where that is not set, and all names together have it once. A
+// round that takes long is ended after a minute, and the next one continues behind it.
 class Connector
 {
 public:
@@ -39,11 +40,12 @@ private:
         std::vector<std::pair<std::string, std::string>> settings;
     };
 
-    std::vector<Target> targets(int *timeout_ms) const;
+    std::vector<Target> targets(int *timeout_ms, const StopFlag &stop);
     static std::vector<Target> standbys_first(const std::vector<Target> &list);
     Connection start(const std::vector<std::pair<std::string, std::string>> &settings) const;
 
     std::vector<std::pair<std::string, std::string>> settings_;
+    NameService names_;
     std::size_t first_ = 0; // where the next round begins
 };
 

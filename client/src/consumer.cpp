@@ -17,6 +17,7 @@ namespace
 
 constexpr auto kIdleWait = Milliseconds(3000); // in case an event of librdkafka were missed
 constexpr std::size_t kMaxBatch = 10000;
+constexpr std::size_t kMaxBatchBytes = 16 << 20;
 constexpr int kMaxAttempts = 1000;
 constexpr std::size_t kMaxName = 255;  // of outbox.mark_processed()
 constexpr std::size_t kMaxTopic = 249; // of Kafka
@@ -84,6 +85,16 @@ check_store(const ConsumerOptions &options)
         throw UsageError("batches need a transactional store");
     if (options.offsets == OffsetPolicy::postgres)
         throw UsageError("offsets in PostgreSQL need a transactional store");
+}
+
+std::size_t
+size_of(const Record &record)
+{
+    std::size_t size = record.key ? record.key->size() : 0;
+    size += record.value ? record.value->size() : 0;
+    for (const Header &header : record.headers)
+        size += header.name.size() + (header.value ? header.value->size() : 0);
+    return size;
 }
 
 const ConsumerOptions &
@@ -158,6 +169,7 @@ private:
     void consume(GroupMember &group);
     void find_offsets(GroupMember &group);
     void turn(GroupMember &group);
+    void take_batch(GroupMember &group);
 
     const ConsumerOptions options_;
     const Handler handler_;
@@ -193,6 +205,21 @@ Consumer::Impl::find_offsets(GroupMember &group)
     }
 }
 
+// What is there, up to `batch` records and to a size that needs no more of them in a transaction.
+void
+Consumer::Impl::take_batch(GroupMember &group)
+{
+    std::size_t bytes = 0;
+    for (std::size_t count = 0; count < options_.batch && bytes < kMaxBatchBytes; ++count)
+    {
+        std::optional<Held> held = group.next();
+        if (!held)
+            break;
+        bytes += size_of(held->record);
+        processor_->take(std::move(*held));
+    }
+}
+
 void
 Consumer::Impl::turn(GroupMember &group)
 {
@@ -213,13 +240,7 @@ Consumer::Impl::turn(GroupMember &group)
         return;
     }
     if (processor_->idle())
-        for (std::size_t count = 0; count < options_.batch; ++count)
-        {
-            std::optional<Held> held = group.next();
-            if (!held)
-                break;
-            processor_->take(std::move(*held));
-        }
+        take_batch(group);
     if (processor_->idle() && !processor_->wants_step())
         group.wait(true, kIdleWait, stop_);
     if (!processor_->idle() || processor_->wants_step())

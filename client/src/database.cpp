@@ -194,7 +194,7 @@ Database::may_be_committed() const noexcept
 {
     if (seen_.boundary || lost())
         return seen_.boundary || !guarded_;
-    return PQpipelineStatus(connection_.get()) != PQ_PIPELINE_OFF ||
+    return in_pipeline_mode(connection_.get()) ||
            (state() != PQTRANS_INTRANS && state() != PQTRANS_INERROR);
 }
 

@@ -258,8 +258,7 @@ Database::rollback() noexcept
         return;
     try
     {
-        if (!lost() && PQpipelineStatus(connection_.get()) == PQ_PIPELINE_OFF &&
-            state() != PQTRANS_ACTIVE)
+        if (!lost() && !in_pipeline_mode(connection_.get()) && state() != PQTRANS_ACTIVE)
         {
             const std::string sql = (state() == PQTRANS_IDLE ? "" : "rollback") + reset_session();
             if (sql.empty() || run_briefly(sql))

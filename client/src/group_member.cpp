@@ -8,8 +8,6 @@
 #include <system_error>
 
 #include <poll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 namespace outbox::v0::detail
 {
@@ -22,24 +20,6 @@ using Clock = std::chrono::steady_clock;
 constexpr int kMaxServed = 1000; // events of one serve()
 
 } // namespace
-
-EventFd::EventFd() : fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))
-{
-    if (fd_ < 0)
-        throw std::system_error(errno, std::generic_category(), "eventfd");
-}
-
-EventFd::~EventFd()
-{
-    (void) ::close(fd_);
-}
-
-void
-EventFd::drain() const noexcept
-{
-    std::uint64_t count = 0;
-    (void) !read(fd_, &count, sizeof count); // nothing there is as good
-}
 
 GroupMember::GroupMember(KafkaConfig config, Options options, const Log &log)
     : options_(std::move(options)), log_(log), client_(nullptr, &rd_kafka_destroy),

@@ -14,6 +14,7 @@
 #include <librdkafka/rdkafka.h>
 
 #include "backoff.h"
+#include "event_fd.h"
 #include "kafka_config.h"
 #include "log.h"
 #include "outbox/consumer.h"
@@ -40,22 +41,6 @@ struct Held
     std::uint64_t assignment = 0;
 
     TopicPartition place() const { return {record.topic, record.partition}; }
-};
-
-// A descriptor that librdkafka writes to when there is something to do.
-class EventFd
-{
-public:
-    EventFd();
-    ~EventFd();
-    EventFd(const EventFd &) = delete;
-    EventFd &operator=(const EventFd &) = delete;
-
-    int get() const noexcept { return fd_; }
-    void drain() const noexcept;
-
-private:
-    int fd_;
 };
 
 using Offsets = std::map<TopicPartition, std::int64_t>;
@@ -156,6 +141,7 @@ private:
     Record convert(rd_kafka_message_t *message) const;
     void note_end(const rd_kafka_message_t &message);
     bool send_commit();
+    void commit_again(const std::string &why);
     void collect_commits(Milliseconds limit);
     void commit_and_wait(Milliseconds limit);
 

@@ -293,7 +293,7 @@ GroupMember::send_commit()
         rd_kafka_commit_queue(client_.get(), list.get(), commits_.get(), nullptr, nullptr);
     if (result != RD_KAFKA_RESP_ERR_NO_ERROR)
     {
-        log_.warning(std::string("offsets not committed: ") + rd_kafka_err2str(result));
+        commit_again(rd_kafka_err2str(result));
         return false;
     }
     ++commits_in_flight_;
@@ -330,13 +330,19 @@ GroupMember::collect_commits(Milliseconds limit)
             continue;
         --commits_in_flight_;
         const rd_kafka_resp_err_t result = rd_kafka_event_error(answer.get());
-        if (result == RD_KAFKA_RESP_ERR_NO_ERROR)
-            continue;
-        log_.warning(std::string("offsets not committed: ") + rd_kafka_err2str(result) + " (" +
-                     rd_kafka_err2name(result) + ")");
-        for (auto &[place, part] : owned_) // once more, with the next commit
-            part.dirty = part.done >= 0;
+        if (result != RD_KAFKA_RESP_ERR_NO_ERROR)
+            commit_again(std::string(rd_kafka_err2str(result)) + " (" + rd_kafka_err2name(result) +
+                         ")");
     }
+}
+
+// With the next commit.
+void
+GroupMember::commit_again(const std::string &why)
+{
+    log_.warning("offsets not committed: " + why);
+    for (auto &[place, part] : owned_)
+        part.dirty = part.done >= 0;
 }
 
 void

@@ -93,6 +93,7 @@ private:
 
     PGconn *connection();
     bool begin();
+    void prove_commits();
     bool read_offsets_again();
     void store_ends();
     Offsets ask_offsets();
@@ -138,7 +139,7 @@ private:
     std::deque<Held> in_hand_;
     Stage stage_ = Stage::effect; // of the first record
     int attempts_ = 0;            // of the first record, failed
-    int losses_ = 0;              // of the connection, in the first record's handler
+    int losses_ = 0;              // of the connection, in the first record's handler or commit
     int pauses_ = 0;              // in a row that were nobody's fault
     std::size_t singles_ = 0;     // records to be done one by one after a batch failed
     bool in_handler_ = false;

@@ -1,5 +1,6 @@
 #include "outbox/redis_dedup_store.h"
 
+#include "name_service.h"
 #include "outbox/error.h"
 #include "text.h"
 
@@ -151,9 +152,10 @@ private:
     void connect()
     {
         const timeval timeout = to_timeval(options_.timeout);
-        context_.reset(options_.unix_socket.empty()
-                           ? redisConnectWithTimeout(options_.host.c_str(), options_.port, timeout)
-                           : redisConnectUnixWithTimeout(options_.unix_socket.c_str(), timeout));
+        if (!options_.unix_socket.empty())
+            context_.reset(redisConnectUnixWithTimeout(options_.unix_socket.c_str(), timeout));
+        else
+            connect_to_host(timeout);
         if (!context_)
             throw std::bad_alloc();
         if (context_->err != 0 || redisSetTimeout(context_.get(), timeout) != REDIS_OK)
@@ -172,6 +174,23 @@ private:
         {
             context_.reset(); // half set up
             throw;
+        }
+    }
+
+    // To its first address that takes connections. hiredis would wait for the name service without
+    // a limit.
+    void connect_to_host(const timeval &timeout)
+    {
+        std::string why;
+        const std::vector<std::string> addresses = names_.addresses(
+            options_.host, std::chrono::steady_clock::now() + options_.timeout, nullptr, &why);
+        if (addresses.empty())
+            throw StoreError("no answer from Redis: " + why, "08006");
+        for (const std::string &address : addresses)
+        {
+            context_.reset(redisConnectWithTimeout(address.c_str(), options_.port, timeout));
+            if (context_ && context_->err == 0)
+                return;
         }
     }
 
@@ -210,6 +229,7 @@ private:
     }
 
     const RedisOptions &options_;
+    detail::NameService names_;
     std::string claimed_;
     std::chrono::steady_clock::time_point claimed_at_;
     std::unique_ptr<redisContext, decltype(&redisFree)> context_;

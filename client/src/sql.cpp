@@ -51,12 +51,23 @@ ParamArrays::ParamArrays(const std::vector<Param> &params) : count(static_cast<i
     }
 }
 
+bool
+in_pipeline_mode(const PGconn *connection)
+{
+#ifdef LIBPQ_HAS_PIPELINING
+    return PQpipelineStatus(connection) != PQ_PIPELINE_OFF;
+#else
+    (void) connection;
+    return false;
+#endif
+}
+
 void
 require_usable(PGconn *connection)
 {
     if (connection == nullptr)
         throw UsageError("there is no connection", "55000");
-    if (PQpipelineStatus(connection) != PQ_PIPELINE_OFF)
+    if (in_pipeline_mode(connection))
         throw UsageError("the connection is in pipeline mode", "55000");
     // PQexecParams would discard the results of the statement that is running.
     if (PQtransactionStatus(connection) == PQTRANS_ACTIVE)

@@ -71,6 +71,9 @@ bool failed(const PGresult *result);
 // The result if it is a success, otherwise an exception.
 Result checked(PGconn *connection, Result result);
 
+// Whether several statements may be under way at once; libpq before 14 knows nothing of that.
+bool in_pipeline_mode(const PGconn *connection);
+
 // Throws UsageError 55000 if a statement cannot be run on this connection now.
 void require_usable(PGconn *connection);
 

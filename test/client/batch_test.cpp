@@ -207,3 +207,30 @@ TEST(Batch, ConstraintsThatAFunctionHasDeferredAreCheckedAtOnceForTheNextHandler
     EXPECT_EQ(scene.dead_letters(1).size(), 1U);
     EXPECT_TRUE(consumer.logged("cannot be reset: constraints"));
 }
+
+// All of a batch is in memory, and its transaction lasts as long as all of its handlers.
+TEST(Batch, LargeRecordsMakeItSmaller)
+{
+    constexpr int kLarge = 40;
+    Scene scene;
+    const std::string value(900000, 'v');
+    for (int i = 0; i < kLarge; ++i)
+        scene.writer.send(scene.topic, "k", value, event_id(i), {}, 0);
+    scene.writer.flush();
+    outbox::ConsumerOptions options = scene.options();
+    options.batch = 1000;
+    options.kafka_config["fetch.message.max.bytes"] = "40000000"; // all at once
+    std::map<std::string, int> transactions;
+    RunningConsumer consumer(
+        options,
+        [&](PGconn *transaction, const outbox::Record &record)
+        {
+            insert_effect(transaction, record);
+            ++transactions[run_sql(transaction, "select pg_current_xact_id()::text")];
+        });
+    EXPECT_TRUE(scene.drained(options.consumer));
+    consumer.finish();
+    EXPECT_EQ(scene.events(), kLarge);
+    for (const auto &[number, count] : transactions)
+        EXPECT_LE(count, 19) << "records of 900 kB in one transaction"; // 16 MiB, and one more
+}

@@ -213,3 +213,32 @@ TEST(Outage, StopReturnsThoughTheServerIsSilentAtTheEndOfATransaction)
         proxy.set(TcpProxy::Mode::kCut);
     }
 }
+
+// As one whose disk is full: it takes connections, and statements, and ends with every commit.
+TEST(Outage, AServerThatEndsAtEveryCommitIsNotTheRecordsFaultButOneThatEndsAtItsCommitIs)
+{
+    Scene scene;
+    scene.db.exec("create function end_backend() returns trigger language plpgsql as $$ begin"
+                  " perform pg_terminate_backend(pg_backend_pid()); return null; end $$;"
+                  " create constraint trigger late after insert on effects"
+                  " deferrable initially deferred for each row"
+                  " when (new.event_id = '" +
+                  event_id(2) + "') execute function end_backend()");
+    TcpProxy proxy;
+    proxy.forward_to(scene.server.port());
+    proxy.cut_at("refuse_commit = 0; commit", 25);
+    for (int i = 1; i <= 3; ++i)
+        scene.writer.write(scene.topic, "k", "{}", event_id(i), {}, 0);
+    outbox::ConsumerOptions options = scene.options();
+    options.max_attempts = 2;
+    options.backoff_max = Milliseconds(20);
+    options.conninfo += " host=127.0.0.1 port=" + std::to_string(proxy.port());
+    RunningConsumer consumer(options, &insert_effect);
+    EXPECT_TRUE(scene.drained(options.consumer));
+    consumer.finish();
+    EXPECT_EQ(proxy.cuts_left(), 0);
+    EXPECT_EQ(scene.effects(), 2);
+    const std::vector<Record> letters = scene.dead_letters(1);
+    ASSERT_EQ(letters.size(), 1U);
+    EXPECT_EQ(letters.front().header("id"), event_id(2));
+}

@@ -76,6 +76,23 @@ TcpProxy::set(Mode mode, Milliseconds delay)
 }
 
 void
+TcpProxy::cut_at(const std::string &text, int times)
+{
+    cut_at_ = text;
+    cuts_left_ = times;
+}
+
+bool
+TcpProxy::is_to_be_cut(const Direction &up)
+{
+    if (cuts_left_ == 0 || up.waiting.empty() ||
+        up.waiting.back().bytes.find(cut_at_) == std::string::npos)
+        return false;
+    --cuts_left_;
+    return true;
+}
+
+void
 TcpProxy::close_both(const Connection &connection)
 {
     close(connection.up.from);
@@ -160,7 +177,8 @@ TcpProxy::serve()
         const bool cut = mode == Mode::kCut;
         for (auto it = connections_.begin(); it != connections_.end();)
         {
-            const bool alive = !cut && receive(it->up) && send_due(it->up) &&
+            const bool alive = !cut && receive(it->up) && !is_to_be_cut(it->up) &&
+                               send_due(it->up) &&
                                (!answers || (receive(it->down) && send_due(it->down)));
             if (!alive)
                 close_both(*it);

@@ -33,6 +33,11 @@ public:
     int port() const { return port_; }
     void forward_to(int port) { target_ = port; }
     void set(Mode mode, Milliseconds delay = Milliseconds(0));
+    // Closes the connection of a client that sends this, in one piece, as often as that. Before the
+    // first connection.
+    void cut_at(const std::string &text, int times);
+    // How often it still would.
+    int cuts_left() const { return cuts_left_; }
 
 private:
     struct Chunk
@@ -56,6 +61,7 @@ private:
     void serve();
     void accept_one();
     bool receive(Direction &direction);
+    bool is_to_be_cut(const Direction &up);
     bool send_due(Direction &direction);
     static void close_both(const Connection &connection);
 
@@ -64,6 +70,8 @@ private:
     std::atomic<int> target_{0};
     std::atomic<Mode> mode_{Mode::kPass};
     std::atomic<int> delay_ms_{0};
+    std::atomic<int> cuts_left_{0};
+    std::string cut_at_;
     std::atomic<bool> stopping_{false};
     std::list<Connection> connections_; // of the thread
     std::thread thread_;

@@ -78,7 +78,8 @@ struct ConsumerOptions
     std::string bootstrap_servers; // host:port[,host:port...]
     std::vector<std::string> topics;
     // Of libpq, for the connection that handlers get. Only with a transactional store. Of several
-    // hosts, and of several addresses of one, each has connect_timeout (10 s unless set).
+    // hosts, and of several addresses of one, each has connect_timeout (10 s unless set), and so
+    // has the name service.
     std::string conninfo;
 
     // Properties of librdkafka, for the consumer and for the producer of dead letters. Those that
@@ -90,10 +91,10 @@ struct ConsumerOptions
     // transaction, which never says busy, as a concurrent duplicate waits for the first to end.
     std::shared_ptr<DedupStore> store;
 
-    // Most records of one transaction, 1 to 10,000. If a handler fails in a transaction of several,
-    // they are rolled back and done again one by one. Between handlers deferred triggers run, ON
-    // COMMIT of temporary tables is carried out, and the session is reset, each as it would be with
-    // 1. Only with a transactional store.
+    // Most records of one transaction, 1 to 10,000; fewer when they come to 16 MiB. If a handler
+    // fails in a transaction of several, they are rolled back and done again one by one. Between
+    // handlers deferred triggers run, ON COMMIT of temporary tables is carried out, and the session
+    // is reset, as with a batch of one. Only with a transactional store.
     std::size_t batch = 1;
 
     // A handler that fails is called again until it has failed this often (1 to 1,000), with

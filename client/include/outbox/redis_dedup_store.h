@@ -35,7 +35,7 @@ struct RedisOptions
     // handler takes: when it is over, another consumer may begin with the same event.
     std::chrono::milliseconds lease{60000};
 
-    std::chrono::milliseconds timeout{5000}; // of connecting, and of each command
+    std::chrono::milliseconds timeout{5000}; // of the name service, of connecting, of each command
 };
 
 // Claims by SET key NX PX lease before the effect; writes "done" with the ttl after it; deletes the

@@ -1,0 +1,24 @@
+// A descriptor that is readable once somebody has written to it.
+#pragma once
+
+namespace outbox::v0::detail
+{
+
+class EventFd
+{
+public:
+    // Throws std::system_error.
+    EventFd();
+    ~EventFd();
+    EventFd(const EventFd &) = delete;
+    EventFd &operator=(const EventFd &) = delete;
+
+    int get() const noexcept { return fd_; }
+    void wake() const noexcept;
+    void drain() const noexcept;
+
+private:
+    int fd_;
+};
+
+} // namespace outbox::v0::detail
