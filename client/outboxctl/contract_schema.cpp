@@ -284,7 +284,8 @@ private:
         for (const auto &[name, member] : object.items())
         {
             bool known = false;
-            const auto check = [&](const json &by)
+            // C++17 captures no binding by itself.
+            const auto check = [&, &name = name, &member = member](const json &by)
             {
                 known = true;
                 good = conforms(by, member, below(at, name), found) && good;
