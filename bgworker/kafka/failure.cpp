@@ -162,7 +162,8 @@ bool
 is_consequence(const Failure &failure) noexcept
 {
     const std::string_view name = failure.name;
-    return name == "_PURGE_QUEUE" || name == "_PURGE_INFLIGHT" || name == "_FATAL";
+    return name == "_PURGE_QUEUE" || name == "_PURGE_INFLIGHT" || name == "_FATAL" ||
+           name == "_GAPLESS_GUARANTEE";
 }
 
 const char *

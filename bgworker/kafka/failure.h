@@ -39,8 +39,9 @@ struct Failure
 // a refused record: that retries it a bounded number of times and lets other keys go on.
 FailureClass classify(int code) noexcept;
 
-// Whether a record was dropped together with a producer that has to go: a consequence, and no
-// failure of its own.
+// Whether a producer has to go, or a record was dropped with it, for what has been told already: a
+// refused record kills its producer on purpose, so that nothing overtakes it. That is no trouble
+// with Kafka.
 bool is_consequence(const Failure &failure) noexcept;
 
 // The name of a class, for logs and tests.

@@ -440,7 +440,8 @@ Publisher::produce(const EventRow &event, const EventLine &line, const EventKey 
         set_aside(event, key);
         return HandOver::done;
     }
-    note_failure(why);
+    if (!kafka::is_consequence(why))
+        note_failure(why);
     halted_ = true;
     return HandOver::halted;
 }

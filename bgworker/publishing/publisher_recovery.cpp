@@ -33,8 +33,7 @@ Publisher::serve()
         dead_ = true;
         dead_since_ = GetCurrentTimestamp();
         halted_ = true;
-        // A refused record kills the producer on purpose: nothing may overtake it.
-        if (strcmp(why.name, "_GAPLESS_GUARANTEE") != 0)
+        if (!kafka::is_consequence(why))
             note_failure(why);
     }
     tell_log();

@@ -20,13 +20,6 @@ constexpr long kStepMs = 2;
 
 constexpr std::string_view kReplayHeader = "replay_id";
 
-// A refused record kills the producer on purpose.
-bool
-is_aftermath(const kafka::Failure &failure)
-{
-    return kafka::is_consequence(failure) || strcmp(failure.name, "_GAPLESS_GUARANTEE") == 0;
-}
-
 } // namespace
 
 void
@@ -95,7 +88,7 @@ Replay::failed(std::uint64_t tag, const kafka::Failure &failure) noexcept
             note_refusal(place, failure);
         batch_too_large_ = strcmp(failure.name, "MSG_SIZE_TOO_LARGE") == 0;
     }
-    else if (!halted_ && !is_aftermath(failure))
+    else if (!halted_ && !kafka::is_consequence(failure))
         note_failure(failure);
     halt();
 }
@@ -104,7 +97,7 @@ Replay::failed(std::uint64_t tag, const kafka::Failure &failure) noexcept
 void
 Replay::trouble(const kafka::Failure &failure) noexcept
 {
-    if (!is_aftermath(failure))
+    if (!kafka::is_consequence(failure))
         note_error(failure.name, failure.text);
 }
 
@@ -124,7 +117,7 @@ Replay::hear() noexcept
     kafka::Failure why;
     if (halted_ || !producer_->fatal(why))
         return;
-    if (!is_aftermath(why))
+    if (!kafka::is_consequence(why))
         note_failure(why);
     halt();
 }
@@ -308,7 +301,7 @@ Replay::hand_over(EventTables *tables)
         flight_.left_out(false);
         return HandOver::next;
     }
-    if (!is_aftermath(why))
+    if (!kafka::is_consequence(why))
         note_failure(why);
     halt();
     return HandOver::halted;
