@@ -280,7 +280,7 @@ REAL_KAFKA_TEST(Security, EventsGoOnInOrderAfterTheirTopicWasDeletedAndMadeAgain
     ASSERT_TRUE(scene.published(scene.emit("_again", 200), "40 s"));
 
     Consumer consumer(kafka.bootstrap(), {scene.topic("_again"), scene.topic("_other")});
-    ASSERT_TRUE(consumer.read_count(410, std::chrono::seconds(20)));
+    ASSERT_TRUE(consumer.read_count(410, std::chrono::seconds(20))) << consumer.records().size();
     consumer.read_for(Milliseconds(300));
     std::vector<Event> events;
     for (const Event &event : committed_events(scene.db()))

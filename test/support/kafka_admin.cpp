@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "kafka_client.h"
+#include "wait.h"
 
 namespace outbox::test
 {
@@ -77,6 +78,22 @@ allow(const std::string &bootstrap, const std::string &principal, const std::str
             check(rd_kafka_error_code(refusal), rd_kafka_error_string(refusal), what);
 }
 
+// Asks for all topics: to ask for this one could make it.
+bool
+knows_topic(rd_kafka_t *client, const std::string &topic)
+{
+    constexpr int kAllTopics = 1;
+    const rd_kafka_metadata_t *metadata = nullptr;
+    if (rd_kafka_metadata(client, kAllTopics, nullptr, &metadata, kLimitMs) !=
+        RD_KAFKA_RESP_ERR_NO_ERROR)
+        throw std::runtime_error("cannot list the topics");
+    bool known = false;
+    for (int i = 0; i < metadata->topic_cnt; ++i)
+        known = known || topic == metadata->topics[i].topic;
+    rd_kafka_metadata_destroy(metadata);
+    return known;
+}
+
 } // namespace
 
 void
@@ -116,6 +133,8 @@ delete_topic(const std::string &bootstrap, const std::string &topic)
     for (size_t i = 0; i < count; ++i)
         check(rd_kafka_topic_result_error(results[i]),
               rd_kafka_topic_result_error_string(results[i]), what);
+    if (!wait_until(Milliseconds(kLimitMs), [&] { return !knows_topic(admin.client(), topic); }))
+        throw std::runtime_error("cannot " + what + ": it is still there");
 }
 
 void

@@ -14,7 +14,8 @@ namespace outbox::test
 void set_topic_config(const std::string &bootstrap, const std::string &topic,
                       const std::map<std::string, std::string> &config);
 
-// Deletes a topic.
+// Deletes a topic, and waits until Kafka knows it no more: for a moment after its answer it still
+// takes records for it, and acknowledges them, which are deleted with it.
 void delete_topic(const std::string &bootstrap, const std::string &topic);
 
 // Deletes the records of a partition before this offset, as retention does.
