@@ -4,6 +4,7 @@
 
 #include "characters.h"
 #include "contract_formats.h"
+#include "units.h"
 
 #include <fmt/format.h>
 
@@ -65,14 +66,6 @@ is_of_type(const json &value, const std::string &type)
     if (type == "number")
         return value.is_number();
     return type == value.type_name();
-}
-
-std::size_t
-length_of(const std::string &text)
-{
-    return static_cast<std::size_t>(
-        std::count_if(text.begin(), text.end(),
-                      [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
 }
 
 bool
@@ -238,7 +231,7 @@ private:
     bool check_text(const json &schema, const std::string &text, const std::string &at,
                     Violations *found) const
     {
-        bool good = check_size(schema, "Length", length_of(text), at, found);
+        bool good = check_size(schema, "Length", columns_of(text), at, found);
         const json *pattern = find(schema, "pattern");
         if (pattern != nullptr && !matches(text, *pattern))
             good = refuse(found, at, "Text does not match 'pattern'.");

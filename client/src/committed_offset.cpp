@@ -45,7 +45,13 @@ without_a_row(const std::string &place, std::int64_t committed, std::string_view
 std::string
 name_of(const rd_kafka_topic_partition_t &part)
 {
-    return std::string(part.topic) + "/" + std::to_string(part.partition);
+    return name_of(part.topic, part.partition);
+}
+
+std::string
+name_of(const std::string &topic, std::int32_t partition)
+{
+    return topic + "/" + std::to_string(partition);
 }
 
 std::string

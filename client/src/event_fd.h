@@ -1,6 +1,8 @@
 // A descriptor that is readable once somebody has written to it.
 #pragma once
 
+#include "outbox/export.h"
+
 namespace outbox::v0::detail
 {
 
@@ -14,6 +16,7 @@ public:
     EventFd &operator=(const EventFd &) = delete;
 
     int get() const noexcept { return fd_; }
+    // May be called from a signal handler; changes errno.
     void wake() const noexcept;
     void drain() const noexcept;
 

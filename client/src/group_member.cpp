@@ -1,5 +1,7 @@
 #include "group_member.h"
 
+#include "committed_offset.h"
+
 #include "outbox/error.h"
 #include "text.h"
 
@@ -103,7 +105,7 @@ GroupMember::what_to_do_about(const rd_kafka_message_t &message) const
     if (message.rkt == nullptr)
         return "";
     const std::string topic = rd_kafka_topic_name(message.rkt);
-    const std::string place = topic + "/" + std::to_string(message.partition);
+    const std::string place = name_of(topic, message.partition);
     std::int64_t low = 0;
     std::int64_t high = 0;
     if (rd_kafka_query_watermark_offsets(client_.get(), topic.c_str(), message.partition, &low,

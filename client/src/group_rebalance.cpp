@@ -21,10 +21,7 @@ describe(const rd_kafka_topic_partition_list_t *partitions)
 {
     std::string text;
     for (int i = 0; i < partitions->cnt; ++i)
-        text.append(i > 0 ? ", " : "")
-            .append(partitions->elems[i].topic)
-            .append("/")
-            .append(std::to_string(partitions->elems[i].partition));
+        text += (i > 0 ? ", " : "") + name_of(partitions->elems[i]);
     return partitions->cnt == 0 ? "none" : text;
 }
 
@@ -103,9 +100,9 @@ GroupMember::continue_at(const Offsets &offsets)
         // The row is gone, so all that was done since there was none is lost.
         const std::int64_t next = stored >= 0 ? stored : part.origin;
         seek(place, next);
-        const std::string text = place.topic + "/" + std::to_string(place.partition) +
-                                 " goes on at " + name_of(next) + " after " +
-                                 std::to_string(expected) + ", as PostgreSQL says now";
+        const std::string text = name_of(place.topic, place.partition) + " goes on at " +
+                                 name_of(next) + " after " + std::to_string(expected) +
+                                 ", as PostgreSQL says now";
         if (stored < expected)
             log_.warning(text + ": it has lost commits, and what they did is done again");
         else
@@ -135,8 +132,8 @@ GroupMember::seek(const TopicPartition &place, std::int64_t offset)
         rd_kafka_seek_partitions(client_.get(), list.get(), kLimitMs), &rd_kafka_error_destroy);
     const rd_kafka_resp_err_t result = error ? rd_kafka_error_code(error.get()) : part.err;
     if (result != RD_KAFKA_RESP_ERR_NO_ERROR)
-        throw_kafka_error("cannot go to offset " + std::to_string(offset) + " of " + place.topic +
-                              "/" + std::to_string(place.partition),
+        throw_kafka_error("cannot go to offset " + std::to_string(offset) + " of " +
+                              name_of(place.topic, place.partition),
                           result);
 }
 

@@ -3,6 +3,7 @@
 
 #include <atomic>
 
+#include "event_fd.h"
 #include "outbox/export.h"
 
 namespace outbox::v0::detail
@@ -19,27 +20,20 @@ struct Stopped
 class StopFlag
 {
 public:
-    StopFlag();
-    ~StopFlag();
-    StopFlag(const StopFlag &) = delete;
-    StopFlag &operator=(const StopFlag &) = delete;
-
     // May be called from a signal handler.
     void raise() noexcept;
     // Takes a request back that was met. One that comes meanwhile stays.
     void clear() noexcept;
     bool raised() const noexcept { return raised_.load(); }
     // Readable once raised; for a moment also after clear(), see settle().
-    int fd() const noexcept { return fd_; }
+    int fd() const noexcept { return woken_.get(); }
     // For whoever finds fd() readable: makes it unreadable unless raised.
     void settle() const noexcept;
 
 private:
-    void wake() const noexcept;
-
     static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler may not wait");
     std::atomic<bool> raised_{false};
-    int fd_;
+    const EventFd woken_;
 };
 
 } // namespace outbox::v0::detail

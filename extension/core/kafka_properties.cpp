@@ -151,7 +151,7 @@ constexpr const char *kAcksHint = "Remove it; outbox always publishes with acks=
 constexpr const char *kServersReason = "has a setting of its own";
 constexpr const char *kServersHint = "Set outbox.bootstrap_servers instead.";
 constexpr const char *kInFlightReason = "would let events of a key overtake each other";
-constexpr const char *kInFlightHint = "Use a value from 1 to 5, or remove it.";
+constexpr const char *kInFlightHint = "Remove it; the relay has one request to a broker under way.";
 constexpr const char *kTimeoutReason =
     "would make the Kafka client drop events that the relay has to keep in order";
 constexpr const char *kTimeoutHint =

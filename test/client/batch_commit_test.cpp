@@ -13,20 +13,11 @@ namespace
 
 constexpr int kRecords = 60;
 
-// What handlers do after their work, the parts of which are pending at the commit. ROLE is one
-// that may do nothing.
-const std::vector<std::string> kSettings = {"select 1",
-                                            "set local role ROLE",
-                                            "set role ROLE",
-                                            "set local session authorization ROLE",
-                                            "set local search_path = pg_temp",
-                                            "set search_path = pg_temp",
-                                            "select set_config('app.tenant', 'seven', true)",
-                                            "select set_config('app.tenant', 'eight', false)",
-                                            "create temp table gone (n int) on commit drop",
-                                            "declare c cursor for select * from kept",
-                                            "select pg_advisory_xact_lock(43)",
-                                            "set local outbox.refuse_commit = off"};
+// What handlers do after their work, the parts of which are pending at the commit.
+const std::vector<std::string> kSettings = with_other_settings(
+    {"select 1", "select set_config('app.tenant', 'eight', false)",
+     "create temp table gone (n int) on commit drop", "declare c cursor for select * from kept",
+     "select pg_advisory_xact_lock(43)", "set local outbox.refuse_commit = off"});
 
 // With these a batch is done again one by one.
 const std::vector<std::string> kSeparating = {
@@ -77,9 +68,7 @@ struct Batches
         for (int i = 0; i < kRecords; ++i)
         {
             std::string text = kinds[random() % kinds.size()];
-            const size_t at = text.find("ROLE");
-            if (at != std::string::npos)
-                text.replace(at, 4, role);
+            replace(text, "ROLE", role);
             scene.writer.send(scene.topic, "k", text, event_id(i), {}, 0);
         }
         scene.writer.flush();

@@ -13,27 +13,15 @@ namespace
 
 constexpr int kRecords = 100;
 
-// All of these leave the transaction as it is and the effect in it. ROLE is one that may do
-// nothing, SELF the record's place as outbox.record_offset() takes it.
-const std::vector<std::string> kLegacies = {
-    "select 1",
-    "set local role ROLE",
-    "set role ROLE",
-    "set local session authorization ROLE",
-    "set local search_path = pg_temp",
-    "set search_path = pg_temp",
-    "select set_config('app.tenant', 'seven', true)",
-    "select set_config('timezone', 'Asia/Tokyo', false)",
-    "set local statement_timeout = '1min'",
-    "reset all",
-    "declare c cursor for select 1",
-    "select pg_advisory_lock(42)",
-    "select outbox.record_offset(SELF)",
-    "savepoint work",
-    "savepoint work; savepoint other; release other",
-    "savepoint outbox_handler",
-    "set local parallel_setup_cost = 0; set local parallel_tuple_cost = 0;"
-    " set local min_parallel_table_scan_size = 0; select count(*) from pg_class"};
+// All of these leave the transaction as it is and the effect in it. SELF is the record's place as
+// outbox.record_offset() takes it.
+const std::vector<std::string> kLegacies = with_other_settings(
+    {"select 1", "select set_config('timezone', 'Asia/Tokyo', false)",
+     "set local statement_timeout = '1min'", "reset all", "declare c cursor for select 1",
+     "select pg_advisory_lock(42)", "select outbox.record_offset(SELF)", "savepoint work",
+     "savepoint work; savepoint other; release other", "savepoint outbox_handler",
+     "set local parallel_setup_cost = 0; set local parallel_tuple_cost = 0;"
+     " set local min_parallel_table_scan_size = 0; select count(*) from pg_class"});
 
 // These too, but then the records of the batch are done one by one.
 const std::vector<std::string> kSeparating = {"set transaction read only",
@@ -72,14 +60,6 @@ finds_savepoint(PGconn *transaction)
         return true;
     run_sql(transaction, "rollback to savepoint probe; release savepoint probe");
     return false;
-}
-
-void
-replace(std::string &text, const std::string &what, const std::string &with)
-{
-    const size_t at = text.find(what);
-    if (at != std::string::npos)
-        text.replace(at, what.size(), with);
 }
 
 void

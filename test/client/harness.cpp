@@ -280,6 +280,25 @@ misplaced_effects(Db &db)
                               " where wrong"));
 }
 
+std::vector<std::string>
+with_other_settings(std::vector<std::string> statements)
+{
+    for (const char *setting :
+         {"set local role ROLE", "set role ROLE", "set local session authorization ROLE",
+          "set local search_path = pg_temp", "set search_path = pg_temp",
+          "select set_config('app.tenant', 'seven', true)"})
+        statements.emplace_back(setting);
+    return statements;
+}
+
+void
+replace(std::string &text, const std::string &what, const std::string &with)
+{
+    const size_t at = text.find(what);
+    if (at != std::string::npos)
+        text.replace(at, what.size(), with);
+}
+
 void
 insert_effect(PGconn *transaction, const outbox::Record &record)
 {

@@ -135,6 +135,12 @@ void number_effects(Db &db);
 // How many of them came behind one with a higher event id and the same `key`.
 int misplaced_effects(Db &db);
 
+// These statements, and those after which a session works with another role, path or variable. ROLE
+// stands for a role that may do nothing.
+std::vector<std::string> with_other_settings(std::vector<std::string> statements);
+// Puts `with` in the place of the first `what`, if there is one.
+void replace(std::string &text, const std::string &what, const std::string &with);
+
 // A handler: a row in effects.
 void insert_effect(PGconn *transaction, const outbox::Record &record);
 
