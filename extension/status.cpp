@@ -64,6 +64,17 @@ shown_state(const RelayReport &report)
     return relay_state_name(report.state);
 }
 
+// 0 while the relay's process has no session yet: pg_stat_activity does not show it either, and
+// pg_terminate_backend() does not find it.
+int32
+shown_pid(DatabaseSlot *slot)
+{
+    if (slot == nullptr)
+        return 0;
+    const int32 pid = static_cast<int32>(pg_atomic_read_u32(&slot->relay_pid));
+    return pid == 0 || BackendPidGetProc(pid) == nullptr ? 0 : pid;
+}
+
 } // namespace
 
 } // namespace outbox
@@ -84,11 +95,11 @@ extern "C"
         TupleDesc desc = result_type(fcinfo, 0);
         DatabaseSlot *slot = find_slot(MyDatabaseId);
         const RelayReport report = read_report(slot);
-        const uint32 pid = slot == nullptr ? 0 : pg_atomic_read_u32(&slot->relay_pid);
+        const int32 pid = shown_pid(slot);
 
         ResultRow row;
         row.add_text(shown_state(report));
-        row.add(Int32GetDatum(static_cast<int32>(pid)), pid == 0);
+        row.add(Int32GetDatum(pid), pid == 0);
         row.add(Int64GetDatum(slot == nullptr ? 0 : backlog_of(slot)),
                 slot == nullptr || report.state == RelayState::absent);
         row.add_time(report.oldest_event_at);

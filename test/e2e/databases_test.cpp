@@ -110,6 +110,28 @@ TEST(Databases, ADatabaseMadeFromATemplateWithTheExtensionPublishesItsOwnEventsO
     EXPECT_EQ(consumer.records().size(), 2U);
 }
 
+// docs/operations.md ends a relay so. Each is told to in the first moment when it is shown.
+TEST(Databases, TheRelayThatIsShownCanBeTerminated)
+{
+    OwnCluster server;
+    TestDatabase database(server);
+    Db db = database.connect();
+    db.exec("create function terminate_relay() returns text language plpgsql as $$ "
+            "declare told boolean; begin "
+            "for i in 1..1000000 loop "
+            "  select pg_catalog.pg_terminate_backend(pid) into told "
+            "    from outbox.relay_status where pid is not null; "
+            "  if told is not null then return told::text; end if; "
+            "end loop; return 'no relay'; end $$");
+    for (int i = 0; i < 6; i++)
+    {
+        db.exec("drop extension outbox");
+        ASSERT_TRUE(wait_until(std::chrono::seconds(10), [&] { return relays(server) == 0; }));
+        db.exec("create extension outbox");
+        ASSERT_EQ(db.value("select terminate_relay()"), "true") << "relay " << i;
+    }
+}
+
 // As who clears a server of all sessions does.
 TEST(Databases, WhoEndsAllProcessesGetsLauncherAndRelayBack)
 {

@@ -101,7 +101,7 @@ TEST(Settings, ThoseOfRolesAndOtherOnesOfTheDatabaseDoNotReachTheRelay)
     db.exec("alter role postgres set jit = off");
     db.exec("alter role all set outbox.headers_format = 'cloudevents'");
     db.exec("alter role all set track_activities = off");
-    db.exec("select pg_terminate_backend($1::int)", first);
+    ASSERT_EQ(db.value("select pg_terminate_backend($1::int)", first), "t");
     ASSERT_TRUE(wait_until(std::chrono::seconds(20),
                            [&]
                            {
