@@ -110,12 +110,12 @@ find_beginning(const rd_kafka_topic_partition_t &in_kafka, std::int64_t stored)
     if (metadata == kKeptInKafka)
     {
         result.offset = result.origin = committed;
-        result.info = "offsets of " + place + " were kept in Kafka meanwhile, so it goes on at " +
+        result.info = "offsets of " + place + " were kept in Kafka meanwhile, so it continues at " +
                       std::to_string(committed) + ", not at the " + std::to_string(stored) +
                       " of PostgreSQL";
         return result;
     }
-    result.warning = place + " goes on at " + std::to_string(stored) + ", as PostgreSQL says, " +
+    result.warning = place + " continues at " + std::to_string(stored) + ", as PostgreSQL says, " +
                      "where this group had come to " + std::to_string(committed) +
                      ": PostgreSQL has lost commits" +
                      (begun ? ""

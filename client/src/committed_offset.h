@@ -13,7 +13,7 @@
 namespace outbox::v0::detail
 {
 
-// Of a commit where it is Kafka's offset that says where to go on.
+// Of a commit where it is Kafka's offset that says where to continue.
 constexpr std::string_view kKeptInKafka = "outbox: OffsetPolicy::kafka";
 
 // Of a commit whose offset is kept in PostgreSQL: there is, or was, a row, and all records from
@@ -29,7 +29,7 @@ std::string name_of(const rd_kafka_topic_partition_t &part);
 std::string name_of(const std::string &topic, std::int32_t partition);
 std::string name_of(std::int64_t offset);
 
-// Where a partition goes on, and where the consumer once began in it, both as librdkafka takes
+// Where a partition continues, and where the consumer once began in it, both as librdkafka takes
 // them.
 struct Beginning
 {

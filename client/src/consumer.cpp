@@ -182,7 +182,7 @@ private:
     std::unique_ptr<Processor> processor_;
 };
 
-// Where the partitions that were given to us go on is asked of the database, for as long as it
+// Where the partitions that were given to us continue is asked of the database, for as long as it
 // takes.
 void
 Consumer::Impl::find_offsets(GroupMember &group)

@@ -86,7 +86,7 @@ public:
     // Whether the record's partition has been ours ever since it came.
     bool holds(const Held &held) const;
 
-    // The record is dealt with: the group may go on after it.
+    // The record is dealt with: the group may continue after it.
     void done(const Held &held);
 
     // Where partitions have come to their end behind the last record that they gave, as there were
@@ -94,7 +94,7 @@ public:
     // every record that next() has given is dealt with.
     Offsets ends() const;
     bool has_ends() const { return !ends().empty(); }
-    // The group may go on there.
+    // The group may continue there.
     void passed(const TopicPartition &place, std::int64_t end);
 
     // Commits to Kafka what is done, if that is due.

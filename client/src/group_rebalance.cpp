@@ -81,7 +81,7 @@ void
 GroupMember::warn_of_new_topic(const rd_kafka_topic_partition_t &part)
 {
     log_.warning("Kafka has no offset of this group for " + name_of(part) +
-                 ", where PostgreSQL goes on at " + std::to_string(part.offset) +
+                 ", where PostgreSQL continues at " + std::to_string(part.offset) +
                  ": if the topic was deleted and made anew, the records before that are left out; "
                  "then stop, delete its rows in outbox.consumer_offsets and start again");
 }
@@ -100,7 +100,7 @@ GroupMember::continue_at(const Offsets &offsets)
         // The row is gone, so all that was done since there was none is lost.
         const std::int64_t next = stored >= 0 ? stored : part.origin;
         seek(place, next);
-        const std::string text = name_of(place.topic, place.partition) + " goes on at " +
+        const std::string text = name_of(place.topic, place.partition) + " continues at " +
                                  name_of(next) + " after " + std::to_string(expected) +
                                  ", as PostgreSQL says now";
         if (stored < expected)

@@ -64,7 +64,7 @@ public:
 
     // Forgets records of partitions that are no longer ours.
     void drop_what_was_given_up();
-    // Goes one step on with the first record, or with all in one transaction. Throws what ends
+    // Takes one step with the first record, or with all in one transaction. Throws what ends
     // run(): DeadLetterError, DatabaseError of a database that is not set up, Stopped.
     void step();
 
@@ -72,7 +72,7 @@ public:
     // told.
     void leave();
 
-    // Where the partitions go on, by the database. Throws DatabaseError.
+    // Where the partitions continue, by the database. Throws DatabaseError.
     Offsets stored_offsets();
     // After a failure that is not the record's: says so and pauses.
     void pause_after(const std::string &what, const std::string &why);

@@ -1,4 +1,4 @@
-// With offsets in PostgreSQL: where to go on, which is what the server of the moment says.
+// With offsets in PostgreSQL: where to continue, which is what the server of the moment says.
 #include "processor.h"
 
 namespace outbox::v0::detail

@@ -98,7 +98,7 @@ TEST(StoredOffsets, WithoutARowARestartBeginsWhereItBeganFirst)
         fails = true;
         lose_commits(scene, 0);
         EXPECT_TRUE(wait_until(kSoon, [&] { return consumer.logged("attempt 1 of"); }));
-        EXPECT_TRUE(consumer.logged("goes on at 2 after 5")) << consumer.log();
+        EXPECT_TRUE(consumer.logged("continues at 2 after 5")) << consumer.log();
         consumer.finish();
         EXPECT_EQ(scene.effects(), 0);
     }

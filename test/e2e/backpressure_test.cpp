@@ -77,7 +77,7 @@ TEST(Backpressure, EventsAreRefusedWhileKafkaIsAwayAndTakenAgainAfterwards)
               "refusing " + std::to_string(kLimit));
     EXPECT_TRUE(wait_until(std::chrono::seconds(20),
                            [&] { return server.log_contains("outbox refuses events: "); }));
-    // What the limit is for goes on: the transaction is as good as after any other error.
+    // The application continues: the transaction is as good as after any other error.
     db.exec("begin; savepoint s");
     EXPECT_FALSE(scene.emit(db));
     db.exec("rollback to s; create table public.still_works (n int); commit");
@@ -196,7 +196,7 @@ TEST(Backpressure, WhatWasThereBeforeTheServerStartedCountsOnceARelayHasLooked)
     EXPECT_TRUE(scene.emit(db));
 }
 
-// The new relay goes on in the middle of a window, and does not know how many events there were.
+// The new relay continues in the middle of a window, and does not know how many events there were.
 TEST(Backpressure, ARelayThatStartsAgainInTheMiddleOfABacklogKeepsItsCount)
 {
     constexpr int kEvents = 20000;

@@ -1,4 +1,4 @@
-// Kafka refuses an event: its key waits or does not, as configured; all others go on.
+// Kafka refuses an event: its key waits or does not, as configured; all others continue.
 #include "real_kafka_test.h"
 #include "small_topic.h"
 

@@ -210,7 +210,7 @@ TEST(Restore, ABaseBackupStartedBesideTheOriginalPublishesNothingUntilItIsTold)
     consumer.read_for(kNothingComes);
     EXPECT_EQ(consumer.records().size(), 20U) << "the copy published";
 
-    // The original goes on meanwhile.
+    // The original continues meanwhile.
     emit_many(db, database.type(), 21, 25);
     EXPECT_TRUE(consumer.read_count(25, std::chrono::seconds(20)));
     original.stop();

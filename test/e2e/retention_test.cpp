@@ -278,7 +278,7 @@ TEST(Retention, WhoWritesToOrReadsAnOldPartitionKeepsItAndNobodyWaits)
     EXPECT_TRUE(is_held_back_by(db, second, "a lock, as of a prepared transaction"));
     EXPECT_TRUE(
         is_held_back_by(db, third, "a lock of process " + std::to_string(reader.backend_pid())));
-    // The others go on.
+    // The others continue.
     EXPECT_TRUE(turns_on(db, 3));
     EXPECT_EQ(truncations(db, first) + truncations(db, second) + truncations(db, third), 0);
 

@@ -252,7 +252,7 @@ struct Refusal
         return db.value("select outbox.emit('no topic', $1, 'e', '{}')", key);
     }
 
-    // Events go on being emitted meanwhile: none comes twice, and the relay stays the same.
+    // Events are emitted meanwhile: none comes twice, and the relay stays the same.
     void expect_wait()
     {
         scene.emit(20);

@@ -1,4 +1,4 @@
-// ALTER EXTENSION outbox UPDATE while applications go on, as after an update of the package.
+// ALTER EXTENSION outbox UPDATE while applications continue, as after an update of the package.
 #include "servers.h"
 #include "workload.h"
 
@@ -28,7 +28,7 @@ released_versions(Db &db)
     return versions;
 }
 
-// The relay waits, with a backlog, until the update, and catches up while clients go on.
+// The relay waits, with a backlog, until the update, and catches up while clients continue.
 void
 update_under_load(const std::string &version)
 {

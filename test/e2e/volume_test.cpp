@@ -1,5 +1,5 @@
 // Very many events: one huge transaction, a long backlog. Memory stays flat, and a relay that is
-// killed in the middle goes on from where the position was.
+// killed in the middle continues from where the position was.
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>

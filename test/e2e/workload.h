@@ -22,7 +22,7 @@ public:
         int clients = 8;
         int transactions = 100; // of each client
         int accounts = 12;
-        // Whether lost connections are part of the test: the client connects again and goes on.
+        // Whether lost connections are part of the test: the client connects again and continues.
         bool server_may_crash = false;
     };
 

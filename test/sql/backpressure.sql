@@ -63,7 +63,7 @@ exception when configuration_limit_exceeded then
   raise notice '%', regexp_replace(detail, '\d{4}-\S+ \S+\.$', 'TIME.');
   raise notice '%', hint;
 end $$;
--- other work goes on; so do rows that a dump brings
+-- other work continues; so do rows that a dump brings
 select outbox.mark_processed('00000000-0000-4000-8000-000000000010', 'backlog');
 begin;
 insert into outbox.events (seq, xid, aggregate_type, aggregate_id, event_type) values (1, 1, 'backlog', '1', 'made');

@@ -42,7 +42,7 @@ reset role;
 drop owned by outbox_older_role;
 drop role outbox_older_role;
 
--- The update lets the relay go on; here it finds no configuration.
+-- The update lets the relay continue; here it finds no configuration.
 alter extension outbox update;
 do $$
 begin

@@ -52,7 +52,7 @@ public:
     // Turns a running standby into a primary, and waits until it is one.
     void promote();
 
-    // Every process of the server stands still (SIGSTOP), or goes on.
+    // Every process of the server stands still (SIGSTOP), or continues.
     void pause();
     void resume();
 

@@ -178,7 +178,7 @@ TEST(WindowKeys, RefusesEntriesThatItHasNoPlaceForAndCanBeOpenedAgain)
     EXPECT_EQ(read_all(keys, index).size(), 16U);
 }
 
-// A scan that begins inside a transaction cannot skip to its place if it goes on to another one.
+// A scan that begins inside a transaction cannot skip to its place if it reaches another one.
 TEST(WindowKeys, RangesThatBeginInsideATransactionStayInIt)
 {
     Index index;

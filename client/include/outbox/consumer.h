@@ -55,7 +55,7 @@ using Handler = std::function<void(PGconn *transaction, const Record &record)>;
 
 enum class OffsetPolicy
 {
-    kafka, // the group's offsets in Kafka say where to go on
+    kafka, // the group's offsets in Kafka say where to continue
     // outbox.record_offset(), in the transaction of the effect and before the handler. They are
     // read again after each new connection, so commits that a server has lost are made again. Where
     // there is none yet, the group's in Kafka, which are committed as well, for tools that show how
