@@ -2,6 +2,7 @@
 
 #include "event_checks.h"
 #include "event_layout.h"
+#include "event_numbers.h"
 #include "own_relations.h"
 #include "own_trigger.h"
 #include "transaction.h"

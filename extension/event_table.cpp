@@ -204,12 +204,6 @@ insert_into(KeptTable *kept, const Datum *values, const bool *nulls)
 
 } // namespace
 
-int64
-next_seq()
-{
-    return nextval_internal(events_sequence(), false);
-}
-
 void
 lock_key(const text *aggregate_type, const text *key)
 {

@@ -35,9 +35,6 @@ int current_slot();
 // The same, from outbox.ring, as the current snapshot shows it. Raises PostgreSQL's errors.
 OUTBOX_FOR_RELAY int stored_slot();
 
-// The next emission number. Taken after the key's lock, so that numbers of a key follow its order.
-int64 next_seq();
-
 // With outbox.serialize_keys, waits until no other transaction that emitted for this topic and key
 // is open.
 void lock_key(const text *aggregate_type, const text *key);

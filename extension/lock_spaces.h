@@ -10,11 +10,12 @@ namespace outbox
 constexpr uint16 kLocksOfEventKeys = 0x0b0c;
 constexpr uint16 kLocksOfRequestKeys = 0x0b0d;
 constexpr uint16 kLocksOfProcessedEvents = 0x0b0e;
+constexpr uint16 kLocksOfNumbers = 0x0b0f;
 
 constexpr bool
 is_own_lock_space(uint16 space)
 {
-    return space >= kLocksOfEventKeys && space <= kLocksOfProcessedEvents;
+    return space >= kLocksOfEventKeys && space <= kLocksOfNumbers;
 }
 
 } // namespace outbox

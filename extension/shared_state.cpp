@@ -46,6 +46,8 @@ initialize(SharedState *fresh)
         pg_atomic_init_u64(&slot.emitted, 0);
         pg_atomic_init_u64(&slot.backlog_base, 0);
         pg_atomic_init_u32(&slot.backlog_counted, 0);
+        pg_atomic_init_u64(&slot.largest_seq, 0);
+        pg_atomic_init_u32(&slot.numbered_by, InvalidOid);
         ConditionVariableInit(&slot.position_written);
         pg_atomic_init_u64(&slot.positions, 0);
         SpinLockInit(&slot.mutex);
@@ -199,6 +201,8 @@ take_slot(Oid database)
             pg_atomic_write_u64(&slot->emitted, 0);
             pg_atomic_write_u64(&slot->backlog_base, 0);
             pg_atomic_write_u32(&slot->backlog_counted, 0);
+            pg_atomic_write_u64(&slot->largest_seq, 0);
+            pg_atomic_write_u32(&slot->numbered_by, InvalidOid);
             SpinLockAcquire(&slot->mutex);
             memset(&slot->report, 0, sizeof(slot->report));
             SpinLockRelease(&slot->mutex);

@@ -88,6 +88,10 @@ struct DatabaseSlot
     pg_atomic_uint64 backlog_base;
     pg_atomic_uint32 backlog_counted;
 
+    // The largest emission number that is known to have been given, and the sequence that gave it.
+    pg_atomic_uint64 largest_seq;
+    pg_atomic_uint32 numbered_by;
+
     // Broadcast whenever the relay has written its position, after `positions` was raised.
     ConditionVariable position_written;
     pg_atomic_uint64 positions;

@@ -11,6 +11,7 @@
 #include "activity.h"
 #include "alerts.h"
 #include "guarded.h"
+#include "numbers.h"
 #include "session.h"
 
 #include "bgworker/guard.h"
@@ -335,6 +336,7 @@ settle_restored()
         end_wait(Awaited::restore);
     if (!result.settled)
         return;
+    learn_numbers(0);
     relay.look = true;
     relay.publisher->reload_deliveries();
     relay.publisher->reload_routes(); // which reads all lines again
@@ -531,6 +533,8 @@ load()
     relay.database_settings = read_database_settings(nullptr, nullptr);
     relay.applied_settings = relay.database_settings;
     load_ring(relay.slot);
+    if (result != LoadResult::broken)
+        learn_numbers(stored.position.last_seq);
     end_transaction();
     if (result == LoadResult::broken)
         stop_for_a_person(problem);

@@ -1,0 +1,153 @@
+#include "event_numbers.h"
+
+#include "lock_spaces.h"
+#include "own_relations.h"
+#include "shared_state.h"
+
+extern "C"
+{
+#include "utils/fmgrprotos.h"
+}
+
+namespace outbox
+{
+
+namespace
+{
+
+// What is beyond was not counted to, but set: it is not remembered, so that it can be set back.
+constexpr uint64 kLastPossible = static_cast<uint64>(1) << 62;
+
+// The largest number that is known to have been given; 0: none.
+uint64
+largest_given(DatabaseSlot *slot, Oid sequence)
+{
+    // After CREATE EXTENSION it counts from 1. Two that see that at once only forget what one of
+    // them has noted meanwhile.
+    if (pg_atomic_read_u32(&slot->numbered_by) != sequence)
+    {
+        pg_atomic_write_u64(&slot->largest_seq, 0);
+        pg_write_barrier();
+        pg_atomic_write_u32(&slot->numbered_by, sequence);
+    }
+    return pg_atomic_read_u64(&slot->largest_seq);
+}
+
+void
+note_given(DatabaseSlot *slot, int64 seq)
+{
+    const uint64 given = seq > 0 ? static_cast<uint64>(seq) : 0;
+    if (given > kLastPossible)
+        return;
+    // Ends: it only grows, or has become large enough.
+    uint64 known = pg_atomic_read_u64(&slot->largest_seq);
+    while (known < given && !pg_atomic_compare_exchange_u64(&slot->largest_seq, &known, given))
+        ;
+}
+
+bool
+is_after(int64 seq, uint64 largest)
+{
+    return seq > 0 && static_cast<uint64>(seq) > largest;
+}
+
+// As its owner: who emits has no right to the sequence. An error restores the user together with
+// the rest of the transaction's state.
+void
+set_forward(Oid sequence, uint64 largest)
+{
+    HeapTuple row = SearchSysCache1(RELOID, ObjectIdGetDatum(sequence));
+    if (!HeapTupleIsValid(row))
+        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE),
+                        errmsg("relation \"outbox.events_seq\" does not exist")));
+    const Oid owner = reinterpret_cast<Form_pg_class>(GETSTRUCT(row))->relowner;
+    ReleaseSysCache(row);
+    Oid user;
+    int context;
+    GetUserIdAndSecContext(&user, &context);
+    SetUserIdAndSecContext(owner, context | SECURITY_LOCAL_USERID_CHANGE);
+    (void) DirectFunctionCall2(setval_oid, ObjectIdGetDatum(sequence),
+                               Int64GetDatum(static_cast<int64>(largest)));
+    SetUserIdAndSecContext(user, context);
+}
+
+// Draws until the numbers are new ones. Nobody else sets the sequence forward meanwhile, and who
+// draws a number that is not new waits for us: few are drawn beside us before it is past `largest`.
+// Where it is that close it is not set, as that could take it back behind what others have drawn.
+int64
+draw_after(Oid sequence, uint64 largest, int64 drawn)
+{
+    const int64 close = 10000 + 2 * static_cast<int64>(MaxBackends);
+    int64 seq = drawn;
+    if (seq < 0 || largest - static_cast<uint64>(seq) > static_cast<uint64>(close))
+        set_forward(sequence, largest);
+    for (int64 i = 0; i <= close && !is_after(seq, largest); i++)
+    {
+        CHECK_FOR_INTERRUPTS();
+        seq = nextval_internal(sequence, false);
+    }
+    if (!is_after(seq, largest))
+        ereport(ERROR,
+                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                 errmsg("sequence \"outbox.events_seq\" does not ascend"),
+                 errdetail("It gives " INT64_FORMAT " after " UINT64_FORMAT ".", seq, largest),
+                 errhint("Run ALTER SEQUENCE outbox.events_seq INCREMENT BY 1 NO CYCLE.")));
+    return seq;
+}
+
+// Two events must not have the same number: what Kafka refuses is found by it, and the order of a
+// key rests on it.
+int64
+put_right(DatabaseSlot *slot, Oid sequence)
+{
+    LOCKTAG tag;
+    SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, sequence, 0, kLocksOfNumbers);
+    (void) LockAcquire(&tag, ExclusiveLock, false, false);
+    const uint64 largest = largest_given(slot, sequence);
+    const int64 drawn = nextval_internal(sequence, false);
+    int64 seq = drawn;
+    if (!is_after(drawn, largest))
+        seq = draw_after(sequence, largest, drawn);
+    note_given(slot, seq);
+    (void) LockRelease(&tag, ExclusiveLock, false);
+    if (seq != drawn)
+        ereport(WARNING,
+                (errmsg("sequence \"outbox.events_seq\" was set back, and is set forward again"),
+                 errdetail("It gave " INT64_FORMAT " after " UINT64_FORMAT
+                           "; numbers go on with " INT64_FORMAT ".",
+                           drawn, largest, seq),
+                 errhint("Leave it out of dumps for a database that has events: pg_dump "
+                         "--exclude-table-data=outbox.events_seq.")));
+    return seq;
+}
+
+} // namespace
+
+int64
+next_seq()
+{
+    const Oid sequence = events_sequence();
+    DatabaseSlot *slot = find_slot(MyDatabaseId);
+    if (slot == nullptr)
+        return nextval_internal(sequence, false);
+    // What had been given before we draw is smaller, unless the sequence was set back.
+    const uint64 largest = largest_given(slot, sequence);
+    const int64 seq = nextval_internal(sequence, false);
+    if (!is_after(seq, largest))
+        return put_right(slot, sequence);
+    note_given(slot, seq);
+    return seq;
+}
+
+void
+require_numbers_after(int64 seq)
+{
+    const Oid sequence = events_sequence();
+    DatabaseSlot *slot = find_slot(MyDatabaseId);
+    if (slot == nullptr)
+        return;
+    (void) largest_given(slot, sequence);
+    note_given(slot, seq);
+}
+
+} // namespace outbox

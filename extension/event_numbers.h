@@ -1,0 +1,17 @@
+// The emission numbers of events: each is larger than those that were given before.
+#pragma once
+
+#include "for_relay.h"
+#include "pg.h"
+
+namespace outbox
+{
+
+// The next emission number. Taken after the key's lock, so that numbers of a key follow its order.
+// When somebody has set the sequence back, it is set forward again, with a WARNING.
+OUTBOX_FOR_RELAY int64 next_seq();
+
+// Numbers up to `seq` have been given in this database, whatever its sequence says.
+OUTBOX_FOR_RELAY void require_numbers_after(int64 seq);
+
+} // namespace outbox

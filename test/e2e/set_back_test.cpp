@@ -1,0 +1,138 @@
+// Somebody sets the sequence of event numbers back: a dump of data that names it, setval(). No two
+// events have one number, none is lost, and the order of keys stays.
+#include <atomic>
+#include <map>
+#include <random>
+#include <thread>
+
+#include "faults.h"
+#include "real_kafka_test.h"
+#include "small_topic.h"
+
+#include "support/seed.h"
+
+using namespace outbox::test;
+
+namespace
+{
+
+constexpr const char *kSetBack = "was set back, and is set forward again";
+
+// No two events have the same number.
+void
+expect_distinct(Db &db)
+{
+    EXPECT_EQ(db.value("select count(*) - count(distinct seq) from outbox.events"), "0");
+}
+
+} // namespace
+
+// What waits behind a refused event is found by its number.
+REAL_KAFKA_TEST(SetBack, AnEventThatIsEmittedAfterwardsWaitsInItsLineAndGoesOut)
+{
+    OwnCluster server(kFaultSettings);
+    SmallTopic scene(server, {{"outbox.max_attempts", "1"}});
+    const std::string head = scene.emit_too_large("k");
+    ASSERT_TRUE(scene.reaches_status(head, "FAILED")) << scene.describe();
+    Ids line = scene.emit_several("k", 3);
+    ASSERT_TRUE(wait_until(std::chrono::seconds(20), [&] { return scene.deliveries() == 4; }));
+    scene.db().exec("select setval('outbox.events_seq', seq, false) from outbox.events "
+                    "where id = $1",
+                    head);
+    for (const std::string &id : scene.emit_several("k", 4))
+        line.push_back(id);
+    EXPECT_TRUE(wait_until(std::chrono::seconds(20), [&] { return scene.deliveries() == 8; }))
+        << scene.describe();
+    expect_distinct(scene.db());
+    scene.db().exec("select outbox.discard($1, 'test')", head);
+    EXPECT_TRUE(scene.arrive(line)) << scene.describe();
+    scene.expect_only("k", line);
+    EXPECT_NE(server.log_text().find(kSetBack), std::string::npos);
+}
+
+// Nobody has emitted anything since the server started.
+REAL_KAFKA_TEST(SetBack, ARelayThatStartsSetsTheSequenceForward)
+{
+    OwnCluster server(kFaultSettings);
+    SmallTopic scene(server, {{"outbox.max_attempts", "1"}});
+    const Ids published = scene.emit_several("other", 5);
+    ASSERT_TRUE(scene.arrive(published));
+    const std::string head = scene.emit_too_large("k");
+    ASSERT_TRUE(scene.reaches_status(head, "FAILED")) << scene.describe();
+    const std::string last = scene.db().value("select last_value from outbox.events_seq");
+    server.stop();
+    server.start();
+    scene.connect_again();
+    ASSERT_TRUE(scene.database().reaches_state("running"));
+    scene.db().exec("select setval('outbox.events_seq', 2)");
+    const std::string next = scene.emit("k");
+    EXPECT_EQ(scene.db().value("select seq > $1 from outbox.events where id = $2", last, next),
+              "t");
+    scene.db().exec("select setval('outbox.events_seq', 2)");
+    server.stop();
+    server.start();
+    scene.connect_again();
+    EXPECT_TRUE(wait_until(std::chrono::seconds(20),
+                           [&]
+                           {
+                               return scene.db().value(
+                                          "select last_value >= $1::bigint from outbox.events_seq",
+                                          last) == "t";
+                           }));
+    scene.db().exec("select outbox.discard($1, 'test')", head);
+    EXPECT_TRUE(scene.arrive({next}));
+    expect_distinct(scene.db());
+}
+
+// A new extension counts from 1.
+TEST(SetBack, AnExtensionThatIsMadeAnewCountsFromItsBeginning)
+{
+    TestDatabase database(cluster());
+    Db db = database.connect();
+    db.exec("select count(outbox.emit($1, 'k', 'good', '{}')) from generate_series(1, 5)",
+            database.type());
+    db.exec("drop extension outbox");
+    db.exec("create extension outbox");
+    const std::string id = db.value("select outbox.emit($1, 'k', 'good', '{}')", database.type());
+    EXPECT_EQ(db.value("select seq from outbox.events where id = $1", id), "1");
+    EXPECT_EQ(db.value("select outbox.wait_published($1, '20 s')", id), "t");
+}
+
+// Sessions emit all the while.
+TEST(SetBack, SessionsThatEmitMeanwhileKeepTheOrderOfTheirKeys)
+{
+    constexpr int kSessions = 4;
+    constexpr int kEvents = 300;
+    const unsigned seed = choose_seed();
+    std::mt19937 random(seed);
+    TestDatabase database(cluster());
+    kafka().create_topic(database.topic());
+    std::atomic<int> busy{kSessions};
+    std::vector<std::thread> sessions;
+    for (int n = 0; n < kSessions; ++n)
+        sessions.emplace_back(
+            [&, n]
+            {
+                Db session = database.connect();
+                for (int i = 0; i < kEvents; ++i)
+                    session.exec("select outbox.emit($1, $2, 'good', to_jsonb($3::int))",
+                                 database.type(), "k" + std::to_string(n), i);
+                --busy;
+            });
+    Db db = database.connect();
+    while (busy > 0)
+    {
+        db.exec("select setval('outbox.events_seq', greatest(1, last_value - $1::int)) "
+                "from outbox.events_seq",
+                std::uniform_int_distribution<int>(0, 30000)(random));
+        std::this_thread::sleep_for(Milliseconds(5));
+    }
+    for (std::thread &session : sessions)
+        session.join();
+    expect_distinct(db);
+    Consumer consumer(kafka().bootstrap(), {database.topic()});
+    EXPECT_TRUE(consumer.read_count(kSessions * kEvents, std::chrono::seconds(60)));
+    std::map<std::string, int> next;
+    for (const Record &record : consumer.records())
+        EXPECT_EQ(record.value, std::to_string(next[record.key.value_or("")]++)) << "seed " << seed;
+}
