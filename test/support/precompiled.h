@@ -25,6 +25,10 @@
 #include <thread>
 #include <vector>
 
+// What the demo and the benchmarks share with the tests is compiled where GoogleTest is missing,
+// too.
+#if __has_include(<gtest/gtest.h>)
 #include <gtest/gtest.h>
+#endif
 
 #endif
