@@ -71,6 +71,18 @@ set_forward(Oid sequence, uint64 largest)
     SetUserIdAndSecContext(user, context);
 }
 
+// 0 also when the sequence has been set, and has given nothing since.
+int64
+last_given(Oid sequence)
+{
+    LOCAL_FCINFO(call, 1);
+    InitFunctionCallInfoData(*call, nullptr, 1, InvalidOid, nullptr, nullptr);
+    call->args[0].value = ObjectIdGetDatum(sequence);
+    call->args[0].isnull = false;
+    const Datum last = pg_sequence_last_value(call);
+    return call->isnull ? 0 : DatumGetInt64(last);
+}
+
 // Draws until the numbers are new ones. Nobody else sets the sequence forward meanwhile, and who
 // draws a number that is not new waits for us: few are drawn beside us before it is past `largest`.
 // Where it is that close it is not set, as that could take it back behind what others have drawn.
@@ -114,7 +126,7 @@ put_right(DatabaseSlot *slot, Oid sequence)
         ereport(WARNING,
                 (errmsg("sequence \"outbox.events_seq\" was set back, and is set forward again"),
                  errdetail("It gave " INT64_FORMAT " after " UINT64_FORMAT
-                           "; numbers go on with " INT64_FORMAT ".",
+                           "; numbers continue with " INT64_FORMAT ".",
                            drawn, largest, seq),
                  errhint("Leave it out of dumps for a database that has events: pg_dump "
                          "--exclude-table-data=outbox.events_seq.")));
@@ -140,7 +152,7 @@ next_seq()
 }
 
 void
-require_numbers_after(int64 seq)
+note_given_to(int64 seq)
 {
     const Oid sequence = events_sequence();
     DatabaseSlot *slot = find_slot(MyDatabaseId);
@@ -148,6 +160,20 @@ require_numbers_after(int64 seq)
         return;
     (void) largest_given(slot, sequence);
     note_given(slot, seq);
+}
+
+void
+look_at_sequence()
+{
+    const Oid sequence = events_sequence();
+    DatabaseSlot *slot = find_slot(MyDatabaseId);
+    if (slot == nullptr)
+        return;
+    const uint64 largest = largest_given(slot, sequence);
+    const int64 given = last_given(sequence);
+    note_given(slot, given);
+    if (given < 0 || static_cast<uint64>(given) < largest)
+        (void) put_right(slot, sequence);
 }
 
 } // namespace outbox

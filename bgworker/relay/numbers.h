@@ -1,5 +1,5 @@
-// Tells backends which emission numbers have been given before the server started: from then on
-// they know it themselves, see extension/event_numbers.h.
+// Which emission numbers have been given, for backends: see extension/event_numbers.h. Both need a
+// transaction with a snapshot.
 #pragma once
 
 #include "extension/pg.h"
@@ -7,9 +7,11 @@
 namespace outbox
 {
 
-// By the sequence, by outbox.deliveries and by `last_seq`. A sequence that is behind is set
-// forward. Needs a transaction with a snapshot that may read outbox.deliveries without waiting;
-// does nothing when somebody has locked the sequence.
+// By the sequence, by outbox.deliveries, which can be read without waiting, and by `last_seq`: what
+// was given before the server started. From then on backends know it themselves.
 void learn_numbers(int64 last_seq);
+
+// Sets the sequence forward when somebody has set it back. Does nothing when it is locked.
+void check_numbers();
 
 } // namespace outbox

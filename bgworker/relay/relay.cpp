@@ -336,7 +336,6 @@ settle_restored()
         end_wait(Awaited::restore);
     if (!result.settled)
         return;
-    learn_numbers(0);
     relay.look = true;
     relay.publisher->reload_deliveries();
     relay.publisher->reload_routes(); // which reads all lines again
@@ -349,7 +348,10 @@ look_at_extension()
     begin_transaction();
     const Installed installed = installed_version(version, sizeof(version));
     if (installed == Installed::same)
+    {
+        check_numbers(); // restored events may get new ones
         settle_restored();
+    }
     end_transaction();
     // Starting again, the relay finds out what it can do here.
     relay.restart = relay.restart || installed == Installed::older || installed == Installed::newer;

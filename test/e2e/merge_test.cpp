@@ -156,6 +156,19 @@ expect_settled(Db &db, const Source &source, Consumer &consumer)
     EXPECT_EQ(db.value("select outbox.drain('20 s')"), "t");
 }
 
+// Data only, as docs/recovery.md says, but for what is left out.
+void
+merge_into(const Source &source, const TestDatabase &target, const std::string &left_out)
+{
+    const std::string plain = run_dir() / unique_name("dump.");
+    run_or_throw(Command({PgCluster::dump_program("pg_dump"), "--data-only", "--extension=outbox",
+                          "--exclude-table-data=" + left_out, "--file=" + plain,
+                          "--dbname=" + source.server.conninfo(source.database.name())}));
+    run_or_throw(Command({PgCluster::dump_program("psql"), "--no-psqlrc", "--quiet",
+                          "--set=ON_ERROR_STOP=1", "--single-transaction", "--file=" + plain,
+                          "--dbname=" + cluster().conninfo(target.name())}));
+}
+
 } // namespace
 
 // As pg_restore -j and -L do. Each table comes in a transaction of its own, and the relay looks in
@@ -213,13 +226,7 @@ TEST(Merge, EventsOfBothDatabasesThatHaveTheSameNumbersKeepWhatIsTheirs)
     db.exec("select outbox.pause('until both are there')");
     ASSERT_TRUE(target.reaches_state("paused"));
     const Ids own = emit_several(db, target.type(), "key-own", 12);
-    const std::string plain = run_dir() / unique_name("dump.");
-    run_or_throw(Command({PgCluster::dump_program("pg_dump"), "--data-only", "--extension=outbox",
-                          "--exclude-table-data=outbox.events_seq", "--file=" + plain,
-                          "--dbname=" + source.server.conninfo(source.database.name())}));
-    run_or_throw(Command({PgCluster::dump_program("psql"), "--no-psqlrc", "--quiet",
-                          "--set=ON_ERROR_STOP=1", "--single-transaction", "--file=" + plain,
-                          "--dbname=" + cluster().conninfo(target.name())}));
+    merge_into(source, target, "outbox.events_seq");
     for (const std::string &id : own)
         EXPECT_EQ(status_of(db, id), "NEW");
     db.exec("select outbox.resume()");
@@ -229,6 +236,45 @@ TEST(Merge, EventsOfBothDatabasesThatHaveTheSameNumbersKeepWhatIsTheirs)
     EXPECT_TRUE(locals.read_count(own.size(), std::chrono::seconds(20)));
     Consumer consumer(kafka().bootstrap(), {source.database.topic()});
     expect_settled(db, source, consumer);
+}
+
+// Then the sequence is set back, in a database in which somebody has not committed what he has
+// emitted.
+TEST(Merge, TheSequenceOfADumpIsNotThatOfADatabaseThatHasEvents)
+{
+    if (!PgCluster::can_dump())
+        GTEST_SKIP() << kCannotDump;
+    Source source;
+    TestDatabase target(cluster());
+    kafka().create_topic(target.topic());
+    Db db = target.connect();
+    Ids own = emit_several(db, target.type(), "key-own", 100);
+    Db open = target.connect();
+    open.exec("begin");
+    const Ids late = emit_several(open, target.type(), "key-late", 20);
+    merge_into(source, target, "outbox.no_sequence");
+    for (const std::string &id : source.unpublished)
+        ASSERT_EQ(db.value("select outbox.wait_published($1, '20 s')", id), "t");
+    open.exec("commit");
+    own.push_back(emit_several(db, target.type(), "key-own", 1).front());
+    for (const Ids &ids : {own, late})
+        for (const std::string &id : ids)
+            ASSERT_EQ(db.value("select outbox.wait_published($1, '20 s')", id), "t");
+    Consumer consumer(kafka().bootstrap(), {source.database.topic()});
+    expect_settled(db, source, consumer);
+    // What was published before the dump keeps its number, which nothing is found by.
+    EXPECT_EQ(db.value("select count(*) from outbox.events e join outbox.events f using (seq) "
+                       "where e.id < f.id and e.xid <> 0 and f.xid <> 0"),
+              "0");
+    EXPECT_EQ(db.value("select count(*) from outbox.events e join outbox.deliveries d using (seq) "
+                       "where e.id <> d.event_id and e.xid <> 0"),
+              "0");
+    Consumer locals(kafka().bootstrap(), {target.topic()});
+    EXPECT_TRUE(locals.read_count(own.size() + late.size(), std::chrono::seconds(20)));
+    EXPECT_EQ(db.column("select id from outbox.events where aggregate_type = $1 and aggregate_id = "
+                        "'key-own' order by seq",
+                        target.type()),
+              own);
 }
 
 // The rows of a first restore are kept for the retention, and are in the next dumps: settled ones
