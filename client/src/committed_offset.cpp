@@ -1,5 +1,7 @@
 #include "committed_offset.h"
 
+#include "names.h"
+
 #include "text.h"
 
 #include <algorithm>
@@ -41,24 +43,6 @@ without_a_row(const std::string &place, std::int64_t committed, std::string_view
 }
 
 } // namespace
-
-std::string
-name_of(const rd_kafka_topic_partition_t &part)
-{
-    return name_of(part.topic, part.partition);
-}
-
-std::string
-name_of(const std::string &topic, std::int32_t partition)
-{
-    return topic + "/" + std::to_string(partition);
-}
-
-std::string
-name_of(std::int64_t offset)
-{
-    return offset >= 0 ? std::to_string(offset) : "its beginning";
-}
 
 std::string
 kept_in_postgres(std::int64_t begun)

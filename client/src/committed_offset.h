@@ -24,11 +24,6 @@ std::string kept_in_postgres(std::int64_t begun);
 // Where that consumer began; nothing if the metadata is somebody else's.
 std::optional<std::int64_t> where_it_began(std::string_view metadata);
 
-// For people: "topic/3", and "17" or "its beginning".
-std::string name_of(const rd_kafka_topic_partition_t &part);
-std::string name_of(const std::string &topic, std::int32_t partition);
-std::string name_of(std::int64_t offset);
-
 // Where a partition continues, and where the consumer once began in it, both as librdkafka takes
 // them.
 struct Beginning

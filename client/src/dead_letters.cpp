@@ -1,5 +1,7 @@
 #include "dead_letters.h"
 
+#include "names.h"
+
 #include "outbox/error.h"
 #include "text.h"
 
@@ -57,6 +59,11 @@ DeadLetters::DeadLetters(std::string bootstrap_servers, KafkaProperties properti
 {
 }
 
+DeadLetters::~DeadLetters()
+{
+    disconnect();
+}
+
 void
 DeadLetters::on_report(rd_kafka_t * /*client*/, const rd_kafka_message_t *message, void *opaque)
 {
@@ -72,18 +79,35 @@ DeadLetters::on_log(const rd_kafka_t *client, int /*level*/, const char *facilit
         ->log_.info(std::string("librdkafka: ") + facility + ": " + text);
 }
 
+int
+DeadLetters::on_resolve(const char *host, const char *service, const addrinfo *hints,
+                        addrinfo **result, void *opaque)
+{
+    return static_cast<DeadLetters *>(opaque)->names_->resolve(host, service, hints, result);
+}
+
+void
+DeadLetters::disconnect()
+{
+    if (client_)
+        names_->give_up();
+    client_.reset();
+}
+
 // Only when there is a letter to write: a client is threads and connections.
 void
 DeadLetters::connect()
 {
     if (client_ && rd_kafka_fatal_error(client_.get(), nullptr, 0) == RD_KAFKA_RESP_ERR_NO_ERROR)
         return;
-    client_.reset();
+    disconnect();
+    names_ = std::make_unique<BrokerNames>();
     KafkaConfig config = make_dead_letter_config(bootstrap_servers_,
                                                  static_cast<int>(timeout_.count()), properties_);
     rd_kafka_conf_set_opaque(config.get(), this);
     rd_kafka_conf_set_dr_msg_cb(config.get(), &on_report);
     rd_kafka_conf_set_log_cb(config.get(), &on_log);
+    rd_kafka_conf_set_resolve_cb(config.get(), &on_resolve);
     std::array<char, 512> text = {};
     client_.reset(rd_kafka_new(RD_KAFKA_PRODUCER, config.get(), text.data(), text.size()));
     if (!client_)
@@ -180,8 +204,7 @@ DeadLetters::write(const Record &record, const DeadLetter &letter,
     }
     const bool too_large = result == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE;
     throw DeadLetterError(
-        "the record " + record.topic + "/" + std::to_string(record.partition) + " offset " +
-            std::to_string(record.offset) + " cannot be written to " + topic + ": " +
+        "the record " + name_of(record) + " cannot be written to " + topic + ": " +
             rd_kafka_err2str(result) +
             (too_large ? "; raise max.message.bytes of that topic by a kilobyte" : "") +
             "; it failed with: " + letter.error,

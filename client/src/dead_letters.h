@@ -9,6 +9,7 @@
 #include <librdkafka/rdkafka.h>
 
 #include "backoff.h"
+#include "broker_names.h"
 #include "kafka_config.h"
 #include "log.h"
 #include "outbox/consumer.h"
@@ -33,6 +34,9 @@ class DeadLetters
 public:
     DeadLetters(std::string bootstrap_servers, KafkaProperties properties, std::string suffix,
                 Milliseconds timeout, const Log &log);
+    ~DeadLetters();
+    DeadLetters(const DeadLetters &) = delete;
+    DeadLetters &operator=(const DeadLetters &) = delete;
 
     // Writes a record, with its key and value, to the topic of dead letters, and waits until all
     // replicas in sync have it. `go_on` is called every few milliseconds meanwhile; when it says
@@ -53,7 +57,10 @@ private:
 
     static void on_report(rd_kafka_t *client, const rd_kafka_message_t *message, void *opaque);
     static void on_log(const rd_kafka_t *client, int level, const char *facility, const char *text);
+    static int on_resolve(const char *host, const char *service, const addrinfo *hints,
+                          addrinfo **result, void *opaque);
     void connect();
+    void disconnect();
     rd_kafka_resp_err_t produce(const std::string &topic, const Record &record,
                                 const std::vector<Header> &headers);
     bool wait(const std::function<bool()> &go_on);
@@ -66,6 +73,7 @@ private:
     // Of the letter that is being written; later reports of earlier ones are told apart by number.
     Report report_;
     std::uintptr_t number_ = 0;
+    std::unique_ptr<BrokerNames> names_; // of this client
     std::unique_ptr<rd_kafka_t, decltype(&rd_kafka_destroy)> client_;
 };
 

@@ -1,6 +1,6 @@
 #include "group_member.h"
 
-#include "committed_offset.h"
+#include "names.h"
 
 #include "outbox/error.h"
 #include "text.h"
@@ -29,10 +29,11 @@ GroupMember::GroupMember(KafkaConfig config, Options options, const Log &log)
       commits_(nullptr, &rd_kafka_queue_destroy),
       pending_(nullptr, &rd_kafka_topic_partition_list_destroy)
 {
-    rd_kafka_conf_set_opaque(config.get(), this);
+    rd_kafka_conf_set_opaque(config.get(), opaque_.get());
     rd_kafka_conf_set_rebalance_cb(config.get(), &on_rebalance);
     rd_kafka_conf_set_error_cb(config.get(), &on_error);
     rd_kafka_conf_set_log_cb(config.get(), &on_log);
+    rd_kafka_conf_set_resolve_cb(config.get(), &on_resolve);
     std::array<char, 512> text = {};
     client_.reset(rd_kafka_new(RD_KAFKA_CONSUMER, config.get(), text.data(), text.size()));
     if (!client_)
@@ -67,12 +68,14 @@ GroupMember::~GroupMember()
     commits_.reset();
     records_.reset();
     group_queue_.reset();
+    opaque_->names.give_up();
     // Before 2.3.0 librdkafka aborts the process when such a client is destroyed before its first
     // assignment (confluentinc/librdkafka#4381). It has left the group; the rest of it stays.
     constexpr int kMended = 0x02030000;
     if (client_ && options_.cooperative && assignments_ == 0 && rd_kafka_version() < kMended)
     {
         (void) client_.release();
+        (void) opaque_.release();
         log_.warning("a client is left behind, because librdkafka cannot destroy it");
     }
     if (client_ && rd_kafka_consumer_closed(client_.get()) == 0)
@@ -141,10 +144,17 @@ GroupMember::report(const rd_kafka_message_t &message)
     }
 }
 
+int
+GroupMember::on_resolve(const char *host, const char *service, const addrinfo *hints,
+                        addrinfo **result, void *opaque)
+{
+    return static_cast<Opaque *>(opaque)->names.resolve(host, service, hints, result);
+}
+
 void
 GroupMember::on_error(rd_kafka_t *client, int error, const char *reason, void *opaque)
 {
-    auto *self = static_cast<GroupMember *>(opaque);
+    GroupMember *self = member_of(opaque);
     auto code = static_cast<rd_kafka_resp_err_t>(error);
     std::array<char, 512> text = {};
     if (code == RD_KAFKA_RESP_ERR__FATAL)
@@ -162,7 +172,7 @@ GroupMember::on_log(const rd_kafka_t *client, int level, const char *facility, c
 {
     constexpr int kError = 3; // of syslog; librdkafka's errors also come to on_error()
     constexpr int kWarning = 4;
-    const auto *self = static_cast<const GroupMember *>(rd_kafka_opaque(client));
+    const GroupMember *self = member_of(rd_kafka_opaque(client));
     self->log_.write(level <= kWarning && level > kError ? LogLevel::warning : LogLevel::info,
                      std::string("librdkafka: ") + facility + ": " + text);
 }

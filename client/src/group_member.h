@@ -14,6 +14,7 @@
 #include <librdkafka/rdkafka.h>
 
 #include "backoff.h"
+#include "broker_names.h"
 #include "event_fd.h"
 #include "kafka_config.h"
 #include "log.h"
@@ -124,9 +125,19 @@ private:
     using List = std::unique_ptr<rd_kafka_topic_partition_list_t,
                                  decltype(&rd_kafka_topic_partition_list_destroy)>;
 
+    // What callbacks get. Those of librdkafka's threads use nothing of the member.
+    struct Opaque
+    {
+        GroupMember *member;
+        BrokerNames names;
+    };
+
+    static GroupMember *member_of(void *opaque) { return static_cast<Opaque *>(opaque)->member; }
+    static int on_resolve(const char *host, const char *service, const addrinfo *hints,
+                          addrinfo **result, void *opaque);
     static void on_rebalance(rd_kafka_t *client, rd_kafka_resp_err_t what,
-                             rd_kafka_topic_partition_list_t *partitions, void *self);
-    static void on_error(rd_kafka_t *client, int error, const char *reason, void *self);
+                             rd_kafka_topic_partition_list_t *partitions, void *opaque);
+    static void on_error(rd_kafka_t *client, int error, const char *reason, void *opaque);
     static void on_log(const rd_kafka_t *client, int level, const char *facility, const char *text);
 
     bool cooperative() const;
@@ -149,6 +160,7 @@ private:
     const Log &log_;
     const EventFd group_fd_;
     const EventFd records_fd_;
+    std::unique_ptr<Opaque> opaque_{new Opaque{this, {}}};
     std::unique_ptr<rd_kafka_t, decltype(&rd_kafka_destroy)> client_;
     Queue group_queue_;
     Queue records_;

@@ -1,6 +1,7 @@
 // Partitions that come and go, and the offsets that are committed for them.
 #include "committed_offset.h"
 #include "group_member.h"
+#include "names.h"
 #include "outbox/error.h"
 
 #include <algorithm>
@@ -38,7 +39,7 @@ void
 GroupMember::on_rebalance(rd_kafka_t * /*client*/, rd_kafka_resp_err_t what,
                           rd_kafka_topic_partition_list_t *partitions, void *opaque)
 {
-    auto *self = static_cast<GroupMember *>(opaque);
+    GroupMember *self = member_of(opaque);
     try
     {
         if (what == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS)

@@ -1,24 +1,21 @@
 // Addresses of hosts, with a wait that ends.
 #pragma once
 
-#include <chrono>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "name_lookup.h"
 #include "stop_flag.h"
 
 namespace outbox::v0::detail
 {
 
-// getaddrinfo() takes as long as the name service lets it. So a name is looked up in a thread,
-// which is left to itself when it takes too long; whoever asks for that name again waits for the
-// same thread, so that there are never more of them than names.
 class NameService
 {
 public:
-    using Clock = std::chrono::steady_clock;
+    using Clock = NameLookup::Clock;
 
     // Begins to look up, unless that is under way. Throws std::system_error.
     void begin(const std::string &host);
@@ -30,9 +27,7 @@ public:
                                        const StopFlag *stop, std::string *why);
 
 private:
-    struct Lookup;
-
-    std::map<std::string, std::shared_ptr<Lookup>> lookups_;
+    std::map<std::string, std::shared_ptr<NameLookup>> lookups_;
 };
 
 } // namespace outbox::v0::detail

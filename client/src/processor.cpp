@@ -1,4 +1,6 @@
 #include "processor.h"
+
+#include "names.h"
 #include "text.h"
 
 namespace outbox::v0::detail
@@ -12,13 +14,6 @@ namespace
 constexpr int kMaxLosses = 10;
 
 } // namespace
-
-std::string
-describe(const Record &record)
-{
-    return record.topic + "/" + std::to_string(record.partition) + " offset " +
-           std::to_string(record.offset) + (record.event_id.empty() ? "" : " " + record.event_id);
-}
 
 Processor::Processor(const ConsumerOptions &options, const Handler &handler, Database *database,
                      DedupStore &store, DeadLetters &dead_letters, const StopFlag &stop,
@@ -112,7 +107,7 @@ Processor::end_if_misconfigured(const DatabaseError &error) const
 std::string
 Processor::first() const
 {
-    return in_hand_.empty() ? "" : ": " + describe(in_hand_.front().record);
+    return in_hand_.empty() ? "" : ": " + name_of(in_hand_.front().record);
 }
 
 void
@@ -279,7 +274,7 @@ Processor::failed(const std::string &why)
     ++attempts_;
     log_.warning("attempt " + std::to_string(attempts_) + " of " +
                  std::to_string(options_.max_attempts) + " failed for " +
-                 describe(in_hand_.front().record) + ": " + why);
+                 name_of(in_hand_.front().record) + ": " + why);
     if (attempts_ >= options_.max_attempts)
         write_dead_letter(why, attempts_);
     else
@@ -298,7 +293,7 @@ Processor::write_dead_letter(const std::string &why, int attempts)
     if (!dead_letters_.write(held.record, {why, attempts, options_.consumer}, go_on))
         return; // it stays in hand, unless its partition is gone
     log_.error("dead letter after " + std::to_string(attempts) +
-               " attempts: " + describe(held.record) + ": " + why);
+               " attempts: " + name_of(held.record) + ": " + why);
     if (options_.offsets == OffsetPolicy::postgres)
     {
         stage_ = Stage::offset;

@@ -21,9 +21,6 @@
 namespace outbox::v0::detail
 {
 
-// Topic, partition, offset and event of a record, for log lines.
-std::string describe(const Record &record);
-
 // A handler has committed, or prepared, the transaction that it was given. The event is marked as
 // processed, and nobody can say whether its effect was made.
 class HandlerCommitted : public Error

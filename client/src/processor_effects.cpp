@@ -1,4 +1,5 @@
 // The steps in which effects are made, one by one or many in a transaction.
+#include "names.h"
 #include "processor.h"
 #include "text.h"
 
@@ -205,7 +206,7 @@ Processor::make_external_effect(const Held &held)
         return;
     case Claim::busy:
         pause(++pauses_);
-        log_.info("somebody else is processing " + describe(held.record));
+        log_.info("somebody else is processing " + name_of(held.record));
         return;
     case Claim::first:
         break;
@@ -228,7 +229,7 @@ Processor::make_external_effect(const Held &held)
         throw;
     }
     // Whatever becomes of the confirmation, and of the partition, the effect is made.
-    unconfirmed_ = Made{id, describe(held.record)};
+    unconfirmed_ = Made{id, name_of(held.record)};
     finish_first();
     confirm();
 }

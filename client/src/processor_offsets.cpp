@@ -1,4 +1,5 @@
 // With offsets in PostgreSQL: where to continue, which is what the server of the moment says.
+#include "names.h"
 #include "processor.h"
 
 namespace outbox::v0::detail
@@ -38,7 +39,7 @@ void
 Processor::leave_out(const Held &held)
 {
     database_->rollback();
-    log_.info("left out, as the offset in PostgreSQL is beyond it: " + describe(held.record));
+    log_.info("left out, as the offset in PostgreSQL is beyond it: " + name_of(held.record));
     if (!read_offsets_again())
         finish_first();
 }

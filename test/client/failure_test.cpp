@@ -191,6 +191,9 @@ TEST(Failure, WhenADeadLetterCannotBeWrittenTheConsumerStopsAndNothingIsLost)
             EXPECT_EQ(error.topic(), narrow);
             EXPECT_EQ(error.partition(), 0);
             EXPECT_EQ(error.offset(), 1);
+            EXPECT_NE(std::string(error.what()).find(narrow + "/0 offset 1 " + event_id(2) + " "),
+                      std::string::npos)
+                << error.what();
         }
     }
     EXPECT_EQ(scene.effects(), 1);

@@ -1,6 +1,7 @@
 // A name service that never answers.
 #include <atomic>
 #include <cstring>
+#include <thread>
 
 #include <dlfcn.h>
 #include <netdb.h>
@@ -18,6 +19,7 @@ namespace
 
 std::atomic<bool> silent{false};
 std::atomic<int> asked{0}; // for names that have no answer
+std::atomic<int> slowly_answered{0};
 
 // Begins, and ends, the silence for names that begin with "silent".
 struct Silence
@@ -38,6 +40,13 @@ getaddrinfo(const char *node, const char *service, const addrinfo *hints, addrin
 {
     static const auto real =
         reinterpret_cast<decltype(&getaddrinfo)>(dlsym(RTLD_NEXT, "getaddrinfo"));
+    if (node != nullptr && std::strncmp(node, "slow", 4) == 0 &&
+        (hints == nullptr || (hints->ai_flags & AI_NUMERICHOST) == 0))
+    {
+        std::this_thread::sleep_for(Milliseconds(200)); // what the name service takes
+        ++slowly_answered;
+        return real("127.0.0.1", service, hints, result);
+    }
     const bool numeric = hints != nullptr && (hints->ai_flags & AI_NUMERICHOST) != 0;
     if (numeric || node == nullptr || std::strncmp(node, "silent", 6) != 0)
         return real(node, service, hints, result);
@@ -90,4 +99,50 @@ TEST(NameService, StopReturnsSoonThoughItIsSilent)
         consumer.finish();
         EXPECT_LT(since(start), Milliseconds(6000)) << which;
     }
+}
+
+// A client of librdkafka ends no sooner than its threads, each of which looks up the name of a
+// broker.
+TEST(NameService, StopReturnsSoonThoughItIsSilentForNamesOfBrokers)
+{
+    const Silence silence;
+    Scene scene;
+    outbox::ConsumerOptions options = scene.options();
+    options.bootstrap_servers = "silent-kafka:9092";
+    options.close_timeout = Milliseconds(1000);
+    RunningConsumer consumer(options, &insert_effect);
+    ASSERT_TRUE(wait_until(kSoon, [&] { return asked > 0; }));
+    const auto start = Clock::now();
+    consumer.finish();
+    EXPECT_LT(since(start), Milliseconds(6000));
+
+    // Another one waits for the same look-up.
+    options.bootstrap_servers += ",silent-too:9092";
+    RunningConsumer again(options, &insert_effect);
+    ASSERT_TRUE(wait_until(kSoon, [&] { return asked > 1; }));
+    again.finish();
+    EXPECT_EQ(asked, 2);
+}
+
+// librdkafka may, or may not, try the silent one first.
+TEST(NameService, BrokersWhoseNamesAreKnownAreUsedWhileItIsSilentForOthers)
+{
+    const Silence silence;
+    Scene scene;
+    const auto start = Clock::now();
+    {
+        outbox::ConsumerOptions options = scene.options();
+        const std::string bootstrap = kafka().bootstrap();
+        options.bootstrap_servers =
+            "silent-broker:9092,slow-broker" + bootstrap.substr(bootstrap.rfind(':'));
+        options.max_attempts = 1;
+        slowly_answered = 0;
+        RunningConsumer consumer(options, [](PGconn *, const outbox::Record &)
+                                 { throw std::runtime_error("bad"); });
+        scene.writer.write(scene.topic, "k", "{}", event_id(1));
+        EXPECT_EQ(scene.dead_letters(1).size(), 1U);
+        consumer.finish();
+    }
+    EXPECT_GT(slowly_answered, 0);
+    EXPECT_LT(since(start), Milliseconds(20000)); // the producer of dead letters has ended, too
 }

@@ -149,11 +149,10 @@ public:
     void run();
 
     // Makes run() return as soon as the handler that is running has ended and its transaction is
-    // committed, with all handlers of its batch; at once if there is none. While librdkafka looks
-    // up the name of a broker, run() waits for that: a name service that does not answer holds it
-    // up for as long as the system waits for one. May be called from any thread and from a signal
-    // handler. A stop() before run(), or while a run() leaves with an exception, makes the next one
-    // return at once.
+    // committed, with all handlers of its batch; at once if there is none. Leaving the group
+    // takes close_timeout at most; a name service that does not answer holds up nothing beyond
+    // that. May be called from any thread and from a signal handler. A stop() before run(), or
+    // while a run() leaves with an exception, makes the next one return at once.
     void stop() noexcept;
 
 private:

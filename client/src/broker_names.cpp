@@ -1,0 +1,81 @@
+#include "broker_names.h"
+
+#include "connect.h"
+#include "name_lookup.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+
+#include <poll.h>
+
+namespace outbox::v0::detail
+{
+
+namespace
+{
+
+constexpr auto kLimit = std::chrono::seconds(30); // the C library's own for three name servers
+
+} // namespace
+
+int
+BrokerNames::lend(const char *host, const char *service, const addrinfo &hints, addrinfo **result)
+{
+    const auto deadline = NameLookup::Clock::now() + kLimit;
+    const std::shared_ptr<NameLookup> lookup = NameLookup::of(host, service, hints);
+    while (!lookup->ended())
+    {
+        const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+            deadline - NameLookup::Clock::now());
+        if (left.count() <= 0 || given_up_.raised())
+            return EAI_AGAIN;
+        wait_for_socket(lookup->fd(), POLLIN, static_cast<int>(left.count()), &given_up_);
+    }
+    const NameLookup::Answer answer = lookup->take();
+    if (answer.error != 0)
+    {
+        errno = answer.system_error;
+        return answer.error;
+    }
+    const std::lock_guard<std::mutex> lock(mutex_);
+    lent_.push_back(answer.list);
+    *result = answer.list.get();
+    return 0;
+}
+
+// Two of librdkafka's threads may have been given the same list.
+void
+BrokerNames::take_back(const addrinfo *list)
+{
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = std::find_if(lent_.begin(), lent_.end(),
+                                    [&](const auto &one) { return one.get() == list; });
+    if (found != lent_.end())
+        lent_.erase(found);
+}
+
+int
+BrokerNames::resolve(const char *host, const char *service, const addrinfo *hints,
+                     addrinfo **result) noexcept
+try
+{
+    if (host == nullptr)
+    {
+        take_back(*result);
+        return 0;
+    }
+    return lend(host, service == nullptr ? "" : service, hints == nullptr ? addrinfo{} : *hints,
+                result);
+}
+catch (const std::system_error &error)
+{
+    errno = error.code().value();
+    return EAI_SYSTEM; // librdkafka says so, and asks again
+}
+catch (const std::exception &)
+{
+    return EAI_MEMORY;
+}
+
+} // namespace outbox::v0::detail

@@ -1,0 +1,126 @@
+#include "name_lookup.h"
+
+#include <cerrno>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <tuple>
+
+namespace outbox::v0::detail
+{
+
+namespace
+{
+
+constexpr auto kFresh = std::chrono::seconds(30);
+
+// Host, service, and the hints that matter.
+using Key = std::tuple<std::string, std::string, int, int, int, int>;
+
+NameLookup::Answer
+look_up(const Key &key, int more_flags)
+{
+    const auto &[host, service, flags, family, type, protocol] = key;
+    addrinfo hints = {};
+    hints.ai_flags = flags | more_flags;
+    hints.ai_family = family;
+    hints.ai_socktype = type;
+    hints.ai_protocol = protocol;
+    addrinfo *found = nullptr;
+    NameLookup::Answer answer;
+    answer.error =
+        getaddrinfo(host.c_str(), service.empty() ? nullptr : service.c_str(), &hints, &found);
+    answer.system_error = answer.error == EAI_SYSTEM ? errno : 0;
+    if (answer.error == 0)
+        answer.list.reset(found, &freeaddrinfo);
+    answer.time = NameLookup::Clock::now();
+    return answer;
+}
+
+} // namespace
+
+struct NameLookup::Table
+{
+    std::mutex mutex;
+    std::map<Key, std::shared_ptr<NameLookup>> lookups;
+};
+
+// Never destroyed, as threads of librdkafka may ask while the process ends.
+NameLookup::Table &
+NameLookup::table()
+{
+    static Table &one = *new Table;
+    return one;
+}
+
+void
+NameLookup::answer_with(Answer answer)
+{
+    promise_.set_value(std::move(answer));
+    ended_.wake();
+}
+
+bool
+NameLookup::ended() const
+{
+    return answer_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+}
+
+bool
+NameLookup::may_be_joined() const
+try
+{
+    return !ended() || (answer_.get().error == 0 && Clock::now() - answer_.get().time < kFresh);
+}
+catch (const std::bad_alloc &)
+{
+    return false; // there is no answer: the name is looked up again
+}
+
+std::shared_ptr<NameLookup>
+NameLookup::of(const std::string &host, const std::string &service, const addrinfo &hints)
+{
+    const Key key(host, service, hints.ai_flags, hints.ai_family, hints.ai_socktype,
+                  hints.ai_protocol);
+    auto lookup = std::make_shared<NameLookup>();
+    Answer numeric = look_up(key, AI_NUMERICHOST | AI_NUMERICSERV);
+    if (numeric.error == 0)
+    {
+        lookup->answer_with(std::move(numeric));
+        return lookup;
+    }
+    const std::lock_guard<std::mutex> lock(table().mutex);
+    std::shared_ptr<NameLookup> &known = table().lookups[key];
+    if (known && known->may_be_joined())
+        return known;
+    std::thread(
+        [lookup, key]
+        {
+            try
+            {
+                lookup->answer_with(look_up(key, 0));
+            }
+            catch (...) // no memory; take() throws it
+            {
+                lookup->promise_.set_exception(std::current_exception());
+                lookup->ended_.wake();
+            }
+        })
+        .detach();
+    known = lookup;
+    return lookup;
+}
+
+NameLookup::Answer
+NameLookup::take()
+{
+    {
+        const std::lock_guard<std::mutex> lock(table().mutex);
+        auto &lookups = table().lookups;
+        for (auto one = lookups.begin(); one != lookups.end();)
+            one = one->second.get() == this ? lookups.erase(one) : std::next(one);
+    }
+    return answer_.get();
+}
+
+} // namespace outbox::v0::detail
