@@ -24,6 +24,8 @@ namespace
 constexpr std::size_t kMostText = 16UL * 1024 * 1024;
 constexpr int kOutOfMemory = 2;
 constexpr rlim_t kMostMemory = 1024UL * 1024 * 1024;
+// Recursion is what uses it up. The kernel leaves the stack at least 128 MiB before other memory.
+constexpr rlim_t kMostStack = 120UL * 1024 * 1024;
 
 template <class Resource>
 void
@@ -44,6 +46,8 @@ run_child(const std::function<std::string()> &work, unsigned seconds, int output
     limit(RLIMIT_CPU, seconds);
     limit(RLIMIT_AS, kMostMemory);
     limit(RLIMIT_CORE, 0);
+    limit(RLIMIT_STACK,
+          kMostStack); // mostly more than the shell has set; it holds for what grows from now on
     try
     {
         const std::string text = work();

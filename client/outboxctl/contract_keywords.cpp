@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 namespace outbox::ctl
@@ -178,12 +179,9 @@ public:
             if (in_place_.count(target) == 0)
                 problem(pointer,
                         "\"$ref\" leads to no schema: there is none at \"#" + target + "\"");
-        // Of a circle, one says enough.
-        const auto circle =
-            std::find_if(in_place_.begin(), in_place_.end(),
-                         [this](const auto &schema) { return leads_around(schema.first); });
-        if (circle != in_place_.end())
-            problem(circle->first, "this schema leads back to itself without going into the value");
+        // Of all circles, one says enough.
+        if (const std::optional<std::string> circle = place_in_circle())
+            problem(*circle, "this schema leads back to itself without going into the value");
     }
 
 private:
@@ -298,26 +296,48 @@ private:
             }
     }
 
-    // Whether a chain of schemas that apply to the same value comes back to this one.
-    bool leads_around(const std::string &begin) const
+    // A schema from which others that apply to the same value lead back to it. In time that grows
+    // with their number, which may be some ten thousand.
+    std::optional<std::string> place_in_circle() const
     {
-        std::set<std::string> seen;
-        std::vector<std::string> next = {begin};
-        while (!next.empty())
+        enum class State
         {
-            const auto found = in_place_.find(next.back());
-            next.pop_back();
-            if (found == in_place_.end())
-                continue;
-            for (const std::string &target : found->second)
+            kOpen, // on the way from where it was begun
+            kDone, // leads into no circle
+        };
+        struct Step
+        {
+            std::string place;
+            std::size_t next; // of the targets
+        };
+        std::map<std::string, State> states;
+        for (const auto &[begin, none] : in_place_)
+        {
+            std::vector<Step> way;
+            const auto enter = [&](const std::string &place)
             {
-                if (target == begin)
-                    return true;
-                if (seen.insert(target).second)
-                    next.push_back(target);
+                if (!states.emplace(place, State::kOpen).second)
+                    return states[place] == State::kDone;
+                way.push_back({place, 0});
+                return true;
+            };
+            (void) enter(begin); // what is known already is done
+            while (!way.empty())
+            {
+                Step &step = way.back();
+                const auto known = in_place_.find(step.place);
+                if (known == in_place_.end() || step.next == known->second.size())
+                {
+                    states[step.place] = State::kDone;
+                    way.pop_back();
+                    continue;
+                }
+                const std::string &target = known->second[step.next++];
+                if (!enter(target))
+                    return target;
             }
         }
-        return false;
+        return std::nullopt;
     }
 
     const LinedJson &schema_;

@@ -13,6 +13,7 @@
 #include <limits>
 #include <map>
 #include <regex>
+#include <stdexcept>
 
 namespace outbox::ctl
 {
@@ -25,6 +26,8 @@ using Violation = CompiledSchema::Violation;
 using Violations = std::vector<Violation>;
 
 constexpr std::size_t kMostViolations = 10;
+// std::regex calls itself for each character, see kMostStack in bounded.cpp.
+constexpr std::size_t kLongestMatched = 100000;
 
 // All 64 bits of whole numbers, where this type has as many.
 long double
@@ -165,7 +168,13 @@ private:
 
     bool matches(const std::string &text, const std::string &pattern) const
     {
-        return std::regex_search(characters_of(text), compiled_.pattern(pattern));
+        const std::wstring characters = characters_of(text);
+        if (characters.size() > kLongestMatched)
+            throw std::length_error(
+                fmt::format("a text of {} characters is longer than the {} that patterns are "
+                            "tried with",
+                            characters.size(), kLongestMatched));
+        return std::regex_search(characters, compiled_.pattern(pattern));
     }
 
     static bool check_value(const json &schema, const json &value, const std::string &at,

@@ -32,6 +32,9 @@ constexpr const char *kBegin =
 constexpr const char *kUntranslatable = "22P05";
 constexpr const char *kNotInEncoding = "22021";
 
+// The one encoding of databases that PostgreSQL does not convert from and to UTF-8.
+constexpr const char *kWithoutUtf8 = "MULE_INTERNAL";
+
 // It is the same in each encoding.
 bool
 is_ascii(const Text &text)
@@ -207,6 +210,14 @@ Database::connect()
         settings.emplace_back("password", password_);
     settings.emplace_back("client_encoding", "UTF8");
     connection_ = ctl::connect(settings);
+    if (PQstatus(connection_.get()) != CONNECTION_OK &&
+        connection_error().find(kWithoutUtf8) != std::string::npos)
+    {
+        settings.back().second = kWithoutUtf8;
+        connection_ = ctl::connect(settings);
+    }
+    const char *encoding = PQparameterStatus(connection_.get(), "server_encoding");
+    without_utf8_ = encoding != nullptr && std::string(encoding) == kWithoutUtf8;
     if (PQstatus(connection_.get()) != CONNECTION_OK)
         throw ConnectionError(
             connection_error(),
@@ -238,7 +249,7 @@ Database::server_version() const
 std::string
 Database::quoted_user()
 {
-    return query("select quote_ident($1) as quoted", {user()}).value(0, "quoted");
+    return query("select quote_ident(current_user) as quoted").value(0, "quoted");
 }
 
 std::string
@@ -282,14 +293,10 @@ Database::change(const std::string &effect, const std::string &sql,
     {
         send("commit", deadline);
     }
-    catch (const ConnectionError &)
+    catch (const Ended &end)
     {
-        note_doubt(effect);
-        throw;
-    }
-    catch (const Interrupted &)
-    {
-        note_doubt(effect);
+        if (end.leaves_doubt())
+            note_doubt(effect);
         throw;
     }
     return rows;
@@ -300,6 +307,11 @@ Rows
 Database::within_transaction(const char *begin, const std::string &sql,
                              const std::vector<Text> &parameters, Clock::time_point deadline)
 {
+    if (without_utf8_ && !std::all_of(parameters.begin(), parameters.end(), is_ascii))
+        throw Error(kFailed,
+                    "the database is in MULE_INTERNAL, which PostgreSQL does not convert from "
+                    "UTF-8: only ASCII can be sent to it",
+                    "", "", "0A000");
     PGconn *connection = connection_.get();
     std::vector<const char *> values;
     values.reserve(parameters.size());

@@ -92,6 +92,7 @@ private:
     kafka::Secrets secrets_;
     Connection connection_;
     std::string user_;
+    bool without_utf8_ = false; // texts come in the bytes of the database
 };
 
 } // namespace outbox::ctl

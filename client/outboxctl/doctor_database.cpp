@@ -21,30 +21,41 @@ namespace
 constexpr double kOldBacklog = 60; // seconds
 
 void
-examine_library(Database &database, const std::string &installed, Findings &findings)
+examine_library(Database &database, const std::string &installed, const std::string &files,
+                Findings &findings)
 {
     const auto add = [&](Level level, const std::string &text, const std::string &remedy = "")
     { findings.add("extension", level, text, remedy); };
+    const std::string update = "alter extension outbox update;";
+    const std::string other_files = fmt::format(
+        "the server has the files of version {}, this database has {}", files, installed);
     if (!database
              .query("select case when has_schema_privilege('outbox', 'usage') then "
                     "has_function_privilege('outbox.version()', 'execute') else false end as ok")
              .flag(0, "ok"))
     {
+        const std::string role = database.quoted_user();
         add(Level::kUnknown, "this role may not ask for the version of the loaded library",
-            "grant usage on schema outbox to " + database.quoted_user() +
-                "; grant execute on function outbox.version() to " + database.quoted_user() + ";");
+            "grant usage on schema outbox to " + role +
+                "; grant execute on function outbox.version() to " + role + ";");
+        if (files != installed)
+            add(Level::kWarning, other_files,
+                "Restart the server if that was not done since they are there, then " + update);
         return;
     }
     const std::string loaded =
         database.query("select outbox.version() as version").value(0, "version");
-    if (loaded == installed)
-        add(Level::kOk, "extension and loaded library are version " + installed);
-    else
+    // A server continues with the library that it was started with.
+    const std::string restart = loaded == files ? "" : "Restart the server, then ";
+    if (loaded != installed)
         add(Level::kProblem,
             "the loaded library is version " + loaded + ", the extension in this database " +
                 installed,
-            "Install the files of one version, restart the server, and alter extension outbox "
-            "update;");
+            files == installed ? "Restart the server." : restart + update);
+    else
+        add(Level::kOk, "extension and loaded library are version " + installed);
+    if (loaded == installed && files != installed)
+        add(Level::kWarning, other_files, restart + update);
     if (installed != kVersion)
         add(Level::kNote,
             fmt::format("outboxctl is version {}, the extension {}", kVersion, installed));
@@ -66,7 +77,9 @@ examine_preload(Database &database, Findings &findings)
                          "; and restart the server.");
 }
 
-// Whether the extension is in this database.
+// Whether the extension is in this database. What has to be done first is said first: a server that
+// is to load a library which is not there does not start, and without the library an extension does
+// nothing.
 bool
 examine_extension(Database &database, Findings &findings)
 {
@@ -76,12 +89,13 @@ examine_extension(Database &database, Findings &findings)
     const auto add = [&](Level level, const std::string &text, const std::string &remedy = "")
     { findings.add("extension", level, text, remedy); };
     if (rows.empty())
-    {
-        add(Level::kProblem, "the extension's files are not on the server",
-            "Run make install there, with the PG_CONFIG of this server.");
+        findings.add("server", Level::kProblem, "the extension's files are not on the server",
+                     "Run make install there, with the PG_CONFIG of this server.");
+    const Text installed = rows.empty() ? Text() : rows.text(0, "installed_version");
+    if (!installed)
+        examine_preload(database, findings); // otherwise the relay's state shows it
+    if (rows.empty())
         return false;
-    }
-    const Text installed = rows.text(0, "installed_version");
     if (!installed)
     {
         add(Level::kProblem,
@@ -89,12 +103,7 @@ examine_extension(Database &database, Findings &findings)
             "create extension outbox; as a superuser, or name another database with -d.");
         return false;
     }
-    examine_library(database, *installed, findings);
-    if (rows.value(0, "default_version") != *installed)
-        add(Level::kWarning,
-            fmt::format("the server has the files of version {}, this database has {}",
-                        rows.value(0, "default_version"), *installed),
-            "alter extension outbox update;");
+    examine_library(database, *installed, rows.value(0, "default_version"), findings);
     return true;
 }
 
@@ -217,10 +226,11 @@ examine_server(Database &database, Findings &findings)
         findings.add(
             "server", Level::kNote,
             "this is a standby: nothing is emitted or published here until it is promoted");
-    const bool extension = examine_extension(database, findings);
-    if (!extension)
-        examine_preload(database, findings); // otherwise the relay's state shows it
-    return extension;
+    if (!is_utf8(database.user()))
+        findings.add("server", Level::kNote,
+                     "the name of this role is in another encoding than the database: statements "
+                     "that name it have to be given where it was made");
+    return examine_extension(database, findings);
 }
 
 void
@@ -256,8 +266,9 @@ examine_rights(Database &database, const DoctorOptions &options, Findings &findi
 {
     const std::string role = options.role.empty() ? database.user() : options.role;
     const Rows known = database.query(
-        "select rolsuper as super, quote_ident(rolname) as quoted from pg_roles where rolname = $1",
-        {role});
+        "select oid, rolsuper as super, quote_ident(rolname) as quoted from pg_roles "
+        "where rolname = coalesce($1::name, current_user)",
+        {options.role.empty() ? Text() : role});
     if (known.empty())
         throw Error(kFailed, "there is no role \"" + role + "\"");
     if (database.query("select has_schema_privilege('public', 'outbox', 'usage') as ok")
@@ -271,7 +282,7 @@ examine_rights(Database &database, const DoctorOptions &options, Findings &findi
                          "\" is a superuser and may do everything; --role looks at another");
         return;
     }
-    for (const RightsReport &report : look_at_rights(database, role))
+    for (const RightsReport &report : look_at_rights(database, known.value(0, "oid")))
     {
         const std::string lets = report.name + " (" + report.lets + ")";
         const std::string grants = grant_statement(report.name, known.value(0, "quoted"));

@@ -184,13 +184,7 @@ wait_and_tell(const Context &context, Database &database, double limit, Json &js
     {
         seconds = wait_published(database, json["id"], limit);
     }
-    catch (const Error &)
-    {
-        if (context.output.json())
-            context.output.document(json);
-        throw;
-    }
-    catch (const Interrupted &)
+    catch (const Ended &)
     {
         if (context.output.json())
             context.output.document(json);

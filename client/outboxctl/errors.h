@@ -18,14 +18,24 @@ constexpr int kNotReady = 5;
 constexpr int kInterrupted = 130;
 constexpr int kOutputGone = 141; // as a shell shows the end by SIGPIPE
 
+// What ends a command before its time.
+class Ended : public std::runtime_error
+{
+public:
+    using std::runtime_error::runtime_error;
+
+    // Whether it is open what became of a statement that it came in.
+    virtual bool leaves_doubt() const { return false; }
+};
+
 // An error with what a reader needs to fix it; detail and hint may be empty, sqlstate too.
-class Error : public std::runtime_error
+class Error : public Ended
 {
 public:
     Error(int exit_code, const std::string &message, std::string hint = "", std::string detail = "",
           std::string sqlstate = "")
-        : std::runtime_error(message), exit_code_(exit_code), hint_(std::move(hint)),
-          detail_(std::move(detail)), sqlstate_(std::move(sqlstate))
+        : Ended(message), exit_code_(exit_code), hint_(std::move(hint)), detail_(std::move(detail)),
+          sqlstate_(std::move(sqlstate))
     {
     }
     int exit_code() const { return exit_code_; }
@@ -48,13 +58,15 @@ public:
         : Error(kNoConnection, message, hint)
     {
     }
+    bool leaves_doubt() const override { return true; }
 };
 
 // Ctrl-C, SIGTERM or SIGHUP came while we waited.
-class Interrupted : public std::runtime_error
+class Interrupted : public Ended
 {
 public:
-    Interrupted() : std::runtime_error("interrupted") {}
+    Interrupted() : Ended("interrupted") {}
+    bool leaves_doubt() const override { return true; }
 };
 
 // The reader of our output is gone. what() is what has happened for good, empty when nothing has.

@@ -52,12 +52,7 @@ public:
             for (const std::string &id : ids)
                 one(id, ids.size() == 1);
         }
-        catch (const Error &)
-        {
-            tell();
-            throw;
-        }
-        catch (const Interrupted &)
+        catch (const Ended &)
         {
             tell();
             throw;

@@ -5,6 +5,7 @@
 #include "interface.h"
 #include "interrupts.h"
 #include "kafka_client.h"
+#include "standard_error.h"
 #include "standard_output.h"
 #include "terminal.h"
 #include "units.h"
@@ -139,6 +140,7 @@ run_and_report(int argc, char **argv)
     exit_at_signals();
     try
     {
+        escape_standard_error();
         if (!has_output)
             throw Error(kFailed, "standard output is closed", "Send it to /dev/null instead.");
         const std::unique_ptr<Interface> interface = make_interface();

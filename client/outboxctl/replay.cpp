@@ -3,6 +3,7 @@
 
 #include "errors.h"
 #include "interrupts.h"
+#include "standard_error.h"
 #include "standard_output.h"
 #include "terminal.h"
 #include "units.h"
@@ -118,19 +119,19 @@ public:
         const auto full = static_cast<std::size_t>(
             std::clamp(percent / 100 * kWidth, 0.0, static_cast<double>(kWidth)));
         const bool waits = rows.value(0, "state") == "QUEUED";
-        fmt::print(stderr, "\r[{}{}] {:.0f} %  {} of {}, {}\x1b[K", std::string(full, '#'),
-                   std::string(kWidth - full, '-'), percent,
-                   with_commas(rows.number(0, "published").value_or(0)),
-                   with_commas(rows.number(0, "total").value_or(0)),
-                   waits ? "has not begun"
-                         : human_duration(rows.real(0, "remaining_seconds").value_or(0)) + " left");
-        (void) std::fflush(stderr); // only a picture
+        write_raw_error(fmt::format(
+            "\r[{}{}] {:.0f} %  {} of {}, {}\x1b[K", std::string(full, '#'),
+            std::string(kWidth - full, '-'), percent,
+            with_commas(rows.number(0, "published").value_or(0)),
+            with_commas(rows.number(0, "total").value_or(0)),
+            waits ? "has not begun"
+                  : human_duration(rows.real(0, "remaining_seconds").value_or(0)) + " left"));
         shown_ = true;
     }
     void clear()
     {
         if (shown_)
-            fmt::print(stderr, "\r\x1b[K");
+            write_raw_error("\r\x1b[K");
         shown_ = false;
     }
 

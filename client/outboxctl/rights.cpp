@@ -70,7 +70,7 @@ has(Database &database, const std::string &role, const std::string &granted)
     constexpr std::string_view kTable = " on table ";
     if (granted.rfind(kFunction, 0) == 0)
         return database
-            .query("select has_function_privilege($1::name, $2, 'execute') as ok",
+            .query("select has_function_privilege($1::oid, $2, 'execute') as ok",
                    {role, granted.substr(kFunction.size())})
             .flag(0, "ok");
     const std::size_t place = granted.find(kTable);
@@ -88,8 +88,8 @@ has(Database &database, const std::string &role, const std::string &granted)
     }
     return database
         .query(
-            "select bool_and(case when $4::text is null then has_table_privilege($1::name, $2, p) "
-            "else (select bool_and(has_column_privilege($1::name, $2, btrim(c), p)) "
+            "select bool_and(case when $4::text is null then has_table_privilege($1::oid, $2, p) "
+            "else (select bool_and(has_column_privilege($1::oid, $2, btrim(c), p)) "
             "from unnest(string_to_array($4, ',')) c) end) as ok "
             "from unnest(string_to_array($3, ', ')) p",
             {role, table, privileges, columns})
@@ -102,7 +102,7 @@ std::vector<RightsReport>
 look_at_rights(Database &database, const std::string &role)
 {
     const bool schema =
-        database.query("select has_schema_privilege($1::name, 'outbox', 'usage') as ok", {role})
+        database.query("select has_schema_privilege($1::oid, 'outbox', 'usage') as ok", {role})
             .flag(0, "ok");
     const bool own_schema =
         database.query("select has_schema_privilege('outbox', 'usage') as ok").flag(0, "ok");

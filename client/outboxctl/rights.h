@@ -19,7 +19,7 @@ struct RightsReport
     std::vector<std::string> missing; // objects, as in grants
 };
 
-// What a role may do. Throws Error when there is no such role.
+// What the role with this OID may do: a name may be in an encoding that cannot be sent.
 std::vector<RightsReport> look_at_rights(Database &database, const std::string &role);
 
 // The statement that gives a role one of them; the role's name is quoted as an identifier.

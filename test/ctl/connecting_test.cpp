@@ -141,6 +141,28 @@ TEST(Passwords, OfAConnectionStringAreNotInTheListOfProcesses)
     }
 }
 
+// What the server says before libpq can be told where to put it goes to stderr.
+TEST(Connecting, WhatTheServerSaysMeanwhileReachesNoTerminal)
+{
+    const TestDatabase database(cluster(), TestDatabase::Extension::kNotInstalled);
+    Db db = database.connect();
+    db.exec("alter database " + database.name() + " set work_mem = '1MB'");
+    db.exec("set allow_system_table_mods = on");
+    db.exec("update pg_db_role_setting s set setconfig = array[e'work_mem=\\x1b[31mred\\u009b'] "
+            "from pg_database d where d.oid = s.setdatabase and d.datname = current_database()");
+    for (const bool watched : {false, true})
+    {
+        Words words = {"status"};
+        if (watched)
+            words.insert(words.end(), {"--watch", "--json"});
+        const Ran ran = ctl(connection(cluster(), database.name()), words);
+        EXPECT_EQ(ran.status, 5) << ran.err;
+        EXPECT_NE(ran.err.find("\\x1b[31mred"), std::string::npos) << ran.err;
+        EXPECT_EQ(ran.err.find('\x1b'), std::string::npos) << ran.err;
+        EXPECT_EQ(ran.err.find("\xc2\x9b"), std::string::npos) << ran.err;
+    }
+}
+
 } // namespace
 
 } // namespace outbox::test

@@ -273,6 +273,44 @@ TEST_F(Contracts, VersionsAreAsCompatibleAsTheySay)
                         "version 2 violates the schema of version 1 at /b: "));
 }
 
+// Each character, and each definition, is one level more of what checks it.
+TEST_F(Contracts, LongTextsAndChainsOfDefinitionsAreChecked)
+{
+    const auto with = [](const std::string &pattern, const std::string &b)
+    {
+        return replaced(contract("\"b\": { \"type\": \"string\" }",
+                                 R"("b": { "type": "string", "pattern": ")" + pattern + "\" }"),
+                        "\"b\": \"x\"\n", "\"b\": \"" + b + "\"\n");
+    };
+    for (const std::string pattern : {"^[a-z]*$", "^(a|b)*$", "^((a|b|c)+x?)*$"})
+    {
+        write("orders/order-placed.md", with(pattern, std::string(100000, 'a')));
+        EXPECT_EQ(lint().status, 0) << lint().out;
+        EXPECT_TRUE(refused(with(pattern, std::string(100001, 'a')),
+                            "34: the schema cannot be applied: a text of 100001 characters is "
+                            "longer than the 100000 that patterns are tried with"));
+    }
+    const auto chain = [](int count, const std::string &end)
+    {
+        std::string definitions;
+        for (int i = 0; i < count; i++)
+            definitions += "\"d" + std::to_string(i) + "\": { \"$ref\": \"#/definitions/d" +
+                           std::to_string(i + 1) + "\" },\n";
+        return contract("  \"type\": \"object\",", "  \"definitions\": {" + definitions + "\"d" +
+                                                       std::to_string(count) + "\": " + end +
+                                                       " },\n  \"not\": { \"$ref\": "
+                                                       "\"#/definitions/d0\" },");
+    };
+    for (const int count : {2000, 4000})
+    {
+        write("orders/order-placed.md", chain(count, "{ \"type\": \"array\" }"));
+        EXPECT_EQ(lint().status, 0) << count << lint().out;
+        write("orders/order-placed.md", chain(count, "{ \"$ref\": \"#/definitions/d0\" }"));
+        EXPECT_NE(lint().out.find("this schema leads back to itself"), std::string::npos)
+            << count << lint().out;
+    }
+}
+
 TEST_F(Contracts, WhatCannotBeCheckedInTimeOrMemoryIsAProblem)
 {
     // Every member doubles the work; so do the alternatives of a pattern that nearly matches.
@@ -282,7 +320,6 @@ TEST_F(Contracts, WhatCannotBeCheckedInTimeOrMemoryIsAProblem)
     { return replaced(slow, "\"b\": \"x\"\n", "\"b\": \"" + b + "\"\n"); };
     EXPECT_TRUE(refused(with_b(std::string(60, 'a') + "!"),
                         "1: checking this contract took more than 3 s"));
-    EXPECT_TRUE(refused(with_b(std::string(200000, 'a')), "1: checking this contract took more"));
     // A name that each of many examples lacks is told as often.
     const std::string long_name =
         contract("\"required\": [\"a\"]", "\"required\": [\"" + std::string(100000, 'a') + "\"]");

@@ -162,6 +162,8 @@ TEST(DoctorServer, ANewUserIsLedFromStepToStep)
               "server.");
     EXPECT_NE(finding(report, "not installed")["remedy"].dump().find("create extension outbox"),
               std::string::npos);
+    EXPECT_LT(report.dump().find("started without the library"),
+              report.dump().find("not installed")); // in the order in which they are to be done
     EXPECT_NE(
         finding(report, "bootstrap_servers is empty")["remedy"].dump().find("alter system set"),
         std::string::npos);
@@ -183,6 +185,10 @@ TEST(DoctorServer, AnOlderExtensionIsNamedWhenACommandNeedsANewerOne)
     const TestDatabase database(cluster(), TestDatabase::Extension::kNotInstalled);
     Db db = database.connect();
     db.exec("create extension outbox version '0.1'");
+    const Json report = ctl(connection(cluster(), database.name()), {"doctor", "--json"}).json();
+    EXPECT_EQ(finding(report, "the loaded library is version")["remedy"],
+              "alter extension outbox update;")
+        << report;
     for (const Words &words : std::vector<Words>{{"replays", "list"}, {"replay", "--dry-run"}})
     {
         const Ran ran = ctl(connection(cluster(), database.name()), words);
