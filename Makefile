@@ -9,6 +9,7 @@
 #   make bench          figures beside their limits                   (COUNT=..., ROUNDS=...)
 #   make check-debezium the relay's records beside those of an unmodified Debezium
 #   make check-monitoring  Prometheus, the exporters, alert rules and dashboard
+#   make check-sanitizers  client and outboxctl under AddressSanitizer, UndefinedBehaviorSanitizer and ThreadSanitizer
 #   make soak           random faults for as long as asked            (MINUTES=...)
 #   make client         the C++ client library, which needs no PGXS   (make install-client: PREFIX=, DESTDIR=)
 #   make lint format clean
@@ -63,7 +64,7 @@ ISOLATION_OPTS = --inputdir=test --outputdir=. --load-extension=outbox
 
 # Goals that scripts and other makefiles do; the scripts find or install PostgreSQL themselves, and PGXS has a
 # "check" of its own.
-SCRIPT_GOALS = demo check check-fast check-debian13 check-debezium check-monitoring bench soak format lint client install-client outboxctl install-outboxctl
+SCRIPT_GOALS = demo check check-fast check-debian13 check-debezium check-monitoring check-sanitizers bench soak format lint client install-client outboxctl install-outboxctl
 ifeq ($(filter-out $(SCRIPT_GOALS),$(or $(MAKECMDGOALS),all)),)
 
 demo:
@@ -78,6 +79,8 @@ check-debezium:
 	@scripts/prepare check debezium && scripts/check debezium
 check-monitoring:
 	@scripts/prepare monitoring && scripts/monitoring
+check-sanitizers:
+	@scripts/prepare check ctl && scripts/sanitizers
 bench:
 	@scripts/prepare bench && scripts/bench
 soak:
