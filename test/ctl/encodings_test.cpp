@@ -43,6 +43,17 @@ TEST(Encodings, ADatabaseThatHasNoWayToUtf8AnswersInItsBytes)
     Ran ran = ctl(environment, {"doctor"});
     EXPECT_EQ(ran.err, "");
     EXPECT_NE(ran.out.find("create extension outbox"), std::string::npos) << ran.out;
+    {
+        Db db(cluster(), name);
+        db.exec("create extension outbox");
+        db.exec("select outbox.pause(convert_from('\\x81e9', 'MULE_INTERNAL') || ' why')");
+    }
+    EXPECT_EQ(ctl(environment, {"emit", "order", "1", "placed", "{}"}).status, 0);
+    ran = ctl(environment, {"emit", "order", "\xe2\x82\xac", "placed", "{}"});
+    EXPECT_NE(ran.err.find("only ASCII can be sent to it (0A000)"), std::string::npos) << ran.err;
+    ran = ctl(environment, {"status"});
+    EXPECT_NE(ran.out.find("\\x81\\xe9 why"), std::string::npos) << ran.out << ran.err;
+    EXPECT_EQ(ctl(environment, {"status", "--json"}).json()["backlog_events"], 1);
     admin.exec("drop database " + name + " with (force)");
     // A host of that name is none of it.
     ran = ctl(environment, {"status", "-d", "host=MULE_INTERNAL.invalid"});
