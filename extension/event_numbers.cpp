@@ -110,7 +110,7 @@ draw_after(Oid sequence, uint64 largest, int64 drawn)
 // Two events must not have the same number: what Kafka refuses is found by it, and the order of a
 // key rests on it.
 int64
-put_right(DatabaseSlot *slot, Oid sequence)
+put_right(DatabaseSlot *slot, Oid sequence, bool quiet)
 {
     LOCKTAG tag;
     SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, sequence, 0, kLocksOfNumbers);
@@ -122,7 +122,7 @@ put_right(DatabaseSlot *slot, Oid sequence)
         seq = draw_after(sequence, largest, drawn);
     note_given(slot, seq);
     (void) LockRelease(&tag, ExclusiveLock, false);
-    if (seq != drawn)
+    if (seq != drawn && !quiet)
         ereport(WARNING,
                 (errmsg("sequence \"outbox.events_seq\" was set back, and is set forward again"),
                  errdetail("It gave " INT64_FORMAT " after " UINT64_FORMAT
@@ -131,6 +131,20 @@ put_right(DatabaseSlot *slot, Oid sequence)
                  errhint("Leave it out of dumps for a database that has events: pg_dump "
                          "--exclude-table-data=outbox.events_seq.")));
     return seq;
+}
+
+void
+look(bool quiet)
+{
+    const Oid sequence = events_sequence();
+    DatabaseSlot *slot = find_slot(MyDatabaseId);
+    if (slot == nullptr)
+        return;
+    const uint64 largest = largest_given(slot, sequence);
+    const int64 given = last_given(sequence);
+    note_given(slot, given);
+    if (given < 0 || static_cast<uint64>(given) < largest)
+        (void) put_right(slot, sequence, quiet);
 }
 
 } // namespace
@@ -146,7 +160,7 @@ next_seq()
     const uint64 largest = largest_given(slot, sequence);
     const int64 seq = nextval_internal(sequence, false);
     if (!is_after(seq, largest))
-        return put_right(slot, sequence);
+        return put_right(slot, sequence, false);
     note_given(slot, seq);
     return seq;
 }
@@ -163,17 +177,16 @@ note_given_to(int64 seq)
 }
 
 void
+raise_numbers_to(int64 seq)
+{
+    note_given_to(seq);
+    look(true);
+}
+
+void
 look_at_sequence()
 {
-    const Oid sequence = events_sequence();
-    DatabaseSlot *slot = find_slot(MyDatabaseId);
-    if (slot == nullptr)
-        return;
-    const uint64 largest = largest_given(slot, sequence);
-    const int64 given = last_given(sequence);
-    note_given(slot, given);
-    if (given < 0 || static_cast<uint64>(given) < largest)
-        (void) put_right(slot, sequence);
+    look(false);
 }
 
 } // namespace outbox

@@ -14,6 +14,10 @@ OUTBOX_FOR_RELAY int64 next_seq();
 // Numbers up to `seq` have been given in this database, whatever its sequence says.
 OUTBOX_FOR_RELAY void note_given_to(int64 seq);
 
+// The same, and the sequence is set forward, without a word, when it is behind. What others draw
+// meanwhile is not given again.
+OUTBOX_FOR_RELAY void raise_numbers_to(int64 seq);
+
 // Notes what the sequence has given, and sets it forward, with a WARNING, when somebody has set it
 // back. Takes a RowExclusiveLock on it.
 OUTBOX_FOR_RELAY void look_at_sequence();

@@ -4,6 +4,8 @@
 
 #include "bgworker/spi_call.h"
 
+#include "extension/event_numbers.h"
+
 namespace outbox
 {
 
@@ -75,11 +77,10 @@ constexpr const char *kImpossible =
     "and (e.seq operator(pg_catalog.<) 1 or e.seq operator(pg_catalog.>) " LAST_POSSIBLE
     " or e.xid operator(pg_catalog.<) '-" LAST_POSSIBLE "'::bigint) order by e.seq, e.id limit 1";
 
-// The restored sequence may be behind what was emitted here before the restore.
-constexpr const char *kRaiseSequence =
-    "select pg_catalog.setval('outbox.events_seq', greatest(s.last_value, "
-    "(select pg_catalog.max(e.seq) from outbox.events e "
-    "where e.seq operator(pg_catalog.<=) " LAST_POSSIBLE "), 1)) from outbox.events_seq s";
+// The restored sequence may be behind what was emitted here before the restore, or before the dump.
+constexpr const char *kLargestNumber =
+    "select coalesce((select pg_catalog.max(e.seq) from outbox.events e "
+    "where e.seq operator(pg_catalog.<=) " LAST_POSSIBLE "), 0)";
 
 #define DELIVERY_COLUMNS                                                                           \
     "(seq, xid, slot, event_id, lane, topic, partition_key, state, blocking, attempts, "           \
@@ -281,7 +282,8 @@ settle_events()
     const bool taken = truth(1);
     execute(kMarkPublished, 0, nullptr, nullptr, SPI_OK_UPDATE);
     const uint64 published = SPI_processed;
-    spi_execute(kRaiseSequence, 0, nullptr, nullptr, SPI_OK_SELECT);
+    spi_execute(kLargestNumber, 0, nullptr, nullptr, SPI_OK_SELECT);
+    raise_numbers_to(number(1));
     Oid types[] = {BOOLOID};
     Datum values[] = {BoolGetDatum(taken)};
     execute(kAdopt, 1, types, values, SPI_OK_SELECT);
