@@ -43,6 +43,11 @@ limit(Resource resource, rlim_t most)
 [[noreturn]] void
 run_child(const std::function<std::string()> &work, unsigned seconds, int output)
 {
+    // Who started us may have it ignored or blocked.
+    sigset_t none;
+    if (::signal(SIGXCPU, SIG_DFL) == SIG_ERR || ::sigemptyset(&none) != 0 ||
+        ::sigprocmask(SIG_SETMASK, &none, nullptr) != 0)
+        ::_exit(1);
     limit(RLIMIT_CPU, seconds);
     limit(RLIMIT_AS, kMostMemory);
     limit(RLIMIT_CORE, 0);
@@ -94,6 +99,9 @@ run_bounded(const std::function<std::string()> &work, unsigned seconds)
     std::array<int, 2> ends = {};
     if (::pipe(ends.data()) != 0)
         throw Error(kFailed, std::string("cannot make a pipe: ") + std::strerror(errno));
+    // Where it is ignored, as it may be inherited, there is nothing to wait for.
+    if (::signal(SIGCHLD, SIG_DFL) == SIG_ERR)
+        throw Error(kFailed, std::string("cannot take signals: ") + std::strerror(errno));
     const pid_t child = ::fork();
     if (child == 0)
     {

@@ -363,6 +363,10 @@ Database::last_result(Clock::time_point deadline)
             if (next == nullptr)
                 return result.release();
             result.reset(next);
+            const ExecStatusType status = PQresultStatus(next);
+            // libpq would give this again and again, as it waits for us to copy.
+            if (status == PGRES_COPY_OUT || status == PGRES_COPY_IN || status == PGRES_COPY_BOTH)
+                throw ConnectionError("the server answers with COPY, which was not asked for");
             continue;
         }
         const short events = static_cast<short>(POLLIN | (unsent > 0 ? POLLOUT : 0));

@@ -85,11 +85,17 @@ public:
             else if (c == ':')
                 colon();
             else if (std::isspace(static_cast<unsigned char>(c)) == 0)
-                text_ += c;
+                text_ += is_of_literal(c) ? std::string(1, c) : kReplacement;
         }
     }
 
 private:
+    // Of a number, true, false or null. A server that is none may send anything.
+    static bool is_of_literal(char c)
+    {
+        return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+               c == '+' || c == '-' || c == '.';
+    }
     static std::size_t skip_blanks(std::string_view json, std::size_t i)
     {
         while (i < json.size() && std::isspace(static_cast<unsigned char>(json[i])) != 0)

@@ -125,8 +125,8 @@ ask(const std::string &question)
 {
     std::cerr << question << " [y/N] " << std::flush;
     std::string answer;
-    return std::getline(std::cin, answer) && !answer.empty() &&
-           (answer[0] == 'y' || answer[0] == 'Y');
+    return std::getline(std::cin, answer) && (answer == "y" || answer == "Y" || answer == "yes" ||
+                                              answer == "Yes" || answer == "YES");
 }
 
 std::string

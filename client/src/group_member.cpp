@@ -204,6 +204,9 @@ GroupMember::next()
         if (owner == owned_.end())
             continue; // of a partition that is somebody else's by now
         held.assignment = owner->second.assignment;
+        // What was the end is none any more. A topic that was made anew or cut off may even be
+        // read again from before it.
+        owner->second.end = -1;
         return held;
     }
 }

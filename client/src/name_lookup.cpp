@@ -70,6 +70,9 @@ bool
 NameLookup::may_be_joined() const
 try
 {
+    // The thread of a process that has forked is not in the other one.
+    if (process_ != getpid())
+        return false;
     return !ended() || (answer_.get().error == 0 && Clock::now() - answer_.get().time < kFresh);
 }
 catch (const std::bad_alloc &)

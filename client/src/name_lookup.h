@@ -7,6 +7,7 @@
 #include <string>
 
 #include <netdb.h>
+#include <unistd.h>
 
 #include "event_fd.h"
 
@@ -51,6 +52,7 @@ private:
     void answer_with(Answer answer);
     bool may_be_joined() const;
 
+    const pid_t process_ = getpid();
     std::promise<Answer> promise_;
     const std::shared_future<Answer> answer_ = promise_.get_future().share();
     const EventFd ended_;

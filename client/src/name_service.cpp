@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <system_error>
 
 #include <netdb.h>
 #include <poll.h>
@@ -37,7 +38,16 @@ NameService::begin(const std::string &host)
     addrinfo hints = {};
     hints.ai_family = AF_UNSPEC;
     hints.ai_socktype = SOCK_STREAM;
-    lookups_[host] = NameLookup::of(host, "", hints);
+    try
+    {
+        lookups_[host] = NameLookup::of(host, "", hints);
+    }
+    catch (const std::system_error &error)
+    {
+        // No thread, or no descriptor: as if the name service had no answer.
+        lookups_.erase(host);
+        failures_[host] = error.what();
+    }
 }
 
 std::vector<std::string>
@@ -46,6 +56,11 @@ NameService::addresses(const std::string &host, Clock::time_point deadline, cons
 {
     if (lookups_.count(host) == 0)
         begin(host);
+    if (lookups_.count(host) == 0)
+    {
+        *why = host + ": " + failures_[host];
+        return {};
+    }
     const std::shared_ptr<NameLookup> lookup = lookups_.at(host);
     lookups_.erase(host);
     while (!lookup->ended())

@@ -17,17 +17,17 @@ class NameService
 public:
     using Clock = NameLookup::Clock;
 
-    // Begins to look up, unless that is under way. Throws std::system_error.
+    // Begins to look up, unless that is under way.
     void begin(const std::string &host);
 
     // The host's numeric addresses, in the order of preference. None, and why, if there are none or
-    // there is no answer before the deadline. Throws Stopped when `stop`, if any, is raised, and
-    // what begin() throws.
+    // there is no answer before the deadline. Throws Stopped when `stop`, if any, is raised.
     std::vector<std::string> addresses(const std::string &host, Clock::time_point deadline,
                                        const StopFlag *stop, std::string *why);
 
 private:
     std::map<std::string, std::shared_ptr<NameLookup>> lookups_;
+    std::map<std::string, std::string> failures_; // why one could not begin
 };
 
 } // namespace outbox::v0::detail

@@ -36,6 +36,7 @@ void
 Processor::reset_first()
 {
     stage_ = Stage::effect;
+    used_up_ = false;
     attempts_ = 0;
     losses_ = 0;
     pauses_ = 0;
@@ -43,6 +44,38 @@ Processor::reset_first()
     if (singles_ == 0)
         attempted_batch_.clear();
     due_ = Clock::now();
+}
+
+// A handler that fails after max.poll.interval.ms has lost the partition by then. It comes back,
+// mostly to us.
+void
+Processor::remember_tries(const Held &held)
+{
+    if (attempts_ > 0 || losses_ > 0 || singles_ > 0 || used_up_)
+        left_[held.place()] = {held.record.offset, attempts_ + (used_up_ ? 1 : 0), losses_, why_};
+}
+
+// One whose attempts are used up is not handled once more: it would be lost again before its dead
+// letter is written. But it is claimed, as another process may have made its effect meanwhile.
+void
+Processor::take_up_tries()
+{
+    const Held &held = in_hand_.front();
+    const auto found = left_.find(held.place());
+    // Earlier ones may come again before it.
+    if (found == left_.end() || stage_ != Stage::effect ||
+        held.record.offset < found->second.offset)
+        return;
+    const Tries tries = std::move(found->second);
+    left_.erase(found);
+    if (tries.offset != held.record.offset)
+        return;
+    if (in_hand_.size() > 1)
+        singles_ = std::max<std::size_t>(singles_, 1);
+    attempts_ = std::min(tries.attempts, options_.max_attempts - 1);
+    losses_ = tries.losses;
+    why_ = tries.why;
+    used_up_ = tries.attempts >= options_.max_attempts;
 }
 
 void
@@ -58,6 +91,8 @@ Processor::drop_what_was_given_up()
             ++held;
             continue;
         }
+        if (first)
+            remember_tries(*held);
         held = in_hand_.erase(held);
         if (first)
             reset_first();
@@ -148,6 +183,7 @@ Processor::lost_in_handler(const std::string &why)
         (void) one_by_one("");
     else
         ++losses_;
+    why_ = why;
     const int limit = std::max(kMaxLosses, options_.max_attempts);
     if (losses_ < limit)
         pause_after("will be tried again" + first(), why);
@@ -162,10 +198,12 @@ Processor::lost_in_handler(const std::string &why)
 void
 Processor::step()
 {
-    const bool batch = singles_ == 0 && in_hand_.size() > 1 && !unconfirmed_;
     in_handler_ = false;
     try
     {
+        if (!in_hand_.empty() && !unconfirmed_)
+            take_up_tries();
+        const bool batch = singles_ == 0 && in_hand_.size() > 1 && !unconfirmed_;
         if (idle())
             step_idle();
         else if (batch)
@@ -272,6 +310,7 @@ Processor::failed(const std::string &why)
         return;
     }
     ++attempts_;
+    why_ = why;
     log_.warning("attempt " + std::to_string(attempts_) + " of " +
                  std::to_string(options_.max_attempts) + " failed for " +
                  name_of(in_hand_.front().record) + ": " + why);

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <deque>
 #include <exception>
+#include <map>
 #include <optional>
 #include <random>
 #include <string>
@@ -117,12 +118,23 @@ private:
     void write_dead_letter(const std::string &why, int attempts);
     void finish_first();
     void reset_first();
+    void remember_tries(const Held &held);
+    void take_up_tries();
     void pause(int failures);
     bool claim_batch_and_handle();
     bool handle_batch(std::unordered_set<std::string> first);
     bool one_by_one(const std::string &why);
     std::string first() const;
     void end_if_misconfigured(const DatabaseError &error) const;
+
+    // What became of a record that was left in the middle of it, as its partition was lost.
+    struct Tries
+    {
+        std::int64_t offset;
+        int attempts;
+        int losses;
+        std::string why;
+    };
 
     const ConsumerOptions &options_;
     const Handler &handler_;
@@ -134,11 +146,14 @@ private:
     GroupMember *group_ = nullptr;
 
     std::deque<Held> in_hand_;
-    Stage stage_ = Stage::effect; // of the first record
-    int attempts_ = 0;            // of the first record, failed
-    int losses_ = 0;              // of the connection, in the first record's handler or commit
-    int pauses_ = 0;              // in a row that were nobody's fault
-    std::size_t singles_ = 0;     // records to be done one by one after a batch failed
+    std::map<TopicPartition, Tries> left_; // where partitions were lost; one for each at most
+    Stage stage_ = Stage::effect;          // of the first record
+    int attempts_ = 0;                     // of the first record, failed
+    int losses_ = 0;          // of the connection, in the first record's handler or commit
+    std::string why_;         // it failed the last time
+    bool used_up_ = false;    // its attempts are
+    int pauses_ = 0;          // in a row that were nobody's fault
+    std::size_t singles_ = 0; // records to be done one by one after a batch failed
     bool in_handler_ = false;
     std::optional<Made> unconfirmed_;
     // Handlers have used savepoints, so that in a batch each has one of ours around it. Without

@@ -98,6 +98,8 @@ void
 Processor::call_handler(const Held &held)
 {
     in_handler_ = true;
+    if (used_up_)
+        throw std::runtime_error(why_);
     PGconn *connection = nullptr;
     if (database_ != nullptr)
     {
@@ -226,6 +228,10 @@ Processor::make_external_effect(const Held &held)
             // The record is tried again at once, or by others when the claim has expired.
             log_.warning("the dedup store: " + message_of(error));
         }
+        catch (...) // the same
+        {
+            log_.warning("the dedup store has thrown something that is no std::exception");
+        }
         throw;
     }
     // Whatever becomes of the confirmation, and of the partition, the effect is made.
@@ -259,6 +265,12 @@ Processor::leave()
         log_.error("the effect is made, but the dedup store could not be told, so another process "
                    "may make it again: " +
                    unconfirmed_->description + ": " + message_of(error));
+    }
+    catch (...)
+    {
+        log_.error("the effect is made, but the dedup store has thrown something that is no "
+                   "std::exception, so another process may make it again: " +
+                   unconfirmed_->description);
     }
 }
 

@@ -111,6 +111,34 @@ TEST(Failure, ABatchWithAPoisonRecordIsDoneOneByOne)
               "40");
 }
 
+// Each attempt loses the partition before it has failed.
+TEST(Failure, APoisonRecordThatTakesTooLongIsADeadLetterAfterItsAttempts)
+{
+    Scene scene;
+    for (int i = 0; i < 3; ++i)
+        scene.writer.write(scene.topic, "k", i == 1 ? "poison" : "{}", event_id(i), {}, 0);
+    outbox::ConsumerOptions options = scene.options();
+    options.max_attempts = 2;
+    options.kafka_config["max.poll.interval.ms"] = "6000";
+    options.kafka_config["session.timeout.ms"] = "6000";
+    std::atomic<int> attempts{0};
+    RunningConsumer consumer(options,
+                             [&](PGconn *transaction, const outbox::Record &record)
+                             {
+                                 insert_effect(transaction, record);
+                                 if (record.value != "poison")
+                                     return;
+                                 ++attempts;
+                                 std::this_thread::sleep_for(Milliseconds(7500));
+                                 throw std::runtime_error("poison");
+                             });
+    EXPECT_TRUE(wait_until(std::chrono::seconds(90), [&] { return scene.effects() == 2; }));
+    EXPECT_TRUE(scene.drained(options.consumer));
+    consumer.finish();
+    EXPECT_EQ(attempts, 2);
+    EXPECT_EQ(scene.dead_letters(1).size(), 1U);
+}
+
 // What the client that wrote it has to say later is not kept until the next one.
 TEST(Failure, TheClientOfDeadLettersIsHeardBetweenTwoOfThem)
 {
