@@ -7,8 +7,8 @@
 namespace outbox
 {
 
-// By the sequence, by outbox.deliveries, which can be read without waiting, and by `last_seq`: what
-// was given before the server started. From then on backends know it themselves.
+// Notes what was given before the server started, by outbox.deliveries, which can be read without
+// waiting, and by `last_seq`. From then on backends know it themselves.
 void learn_numbers(int64 last_seq);
 
 // Sets the sequence forward when somebody has set it back. Does nothing when it is locked.

@@ -39,6 +39,9 @@ TEST(CtlJson, WhatIsHiddenIsEscapedAndBrokenBytesAreReplaced)
     EXPECT_EQ(to_line(written("{\"\x7f\":\"\xe2\x80\x8b\"}")), R"({"\u007f":"\u200b"})");
     EXPECT_EQ(to_line(Json("\xff")), "\"\xef\xbf\xbd\"");
     EXPECT_EQ(indented("\"\xff\""), "\"\\xff\"");
+    // Of a server that is none.
+    EXPECT_EQ(to_line(written("\x1b[2J\xe2\x80\xae")),
+              "\xef\xbf\xbd[2J\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");
     EXPECT_EQ(to_line(Json("ä€😀")), "\"ä€😀\"");
     EXPECT_EQ(printable("\xe2\x80\xae\xe2\x80\x8b\xf3\xa0\x81\x81"), "\\u202e\\u200b\\U000e0041");
 }

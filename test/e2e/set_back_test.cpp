@@ -98,6 +98,28 @@ TEST(SetBack, AnExtensionThatIsMadeAnewCountsFromItsBeginning)
     EXPECT_EQ(db.value("select outbox.wait_published($1, '20 s')", id), "t");
 }
 
+// Nobody can emit then, and a relay that starts publishes what there is.
+TEST(SetBack, ASequenceThatDescendsKeepsNoRelayFromItsWork)
+{
+    TestDatabase database(cluster());
+    kafka().create_topic(database.topic());
+    Db db = database.connect();
+    const pid_t relay = database.relay_pid();
+    db.exec("select outbox.pause('test')");
+    const std::string id = db.value("select outbox.emit($1, 'k', 'good', '{}')", database.type());
+    db.exec("alter sequence outbox.events_seq increment by -1; "
+            "select setval('outbox.events_seq', 1)");
+    db.exec("select pg_terminate_backend($1)", static_cast<int>(relay));
+    EXPECT_TRUE(
+        wait_until(std::chrono::seconds(20), [&] { return database.relay_pid() != relay; }));
+    db.exec("select outbox.resume()");
+    EXPECT_EQ(db.value("select outbox.wait_published($1, '20 s')", id), "t");
+    db.exec("alter sequence outbox.events_seq increment by 1");
+    const std::string next = db.value("select outbox.emit($1, 'k', 'good', '{}')", database.type());
+    EXPECT_EQ(db.value("select outbox.wait_published($1, '20 s')", next), "t");
+    expect_distinct(db);
+}
+
 // Sessions emit all the while.
 TEST(SetBack, SessionsThatEmitMeanwhileKeepTheOrderOfTheirKeys)
 {
