@@ -151,7 +151,9 @@ public:
     // Makes run() return as soon as the handler that is running has ended and its transaction is
     // committed, with all handlers of its batch; at once if there is none. Leaving the group
     // takes close_timeout at most; a name service that does not answer holds up nothing beyond
-    // that. May be called from any thread and from a signal handler. A stop() before run(), or
+    // that. librdkafka may: it waits up to a minute for a Kafka that does not answer the commit of
+    // an offset, and has been seen to wait without end when a topic was made anew beside the
+    // consumer. May be called from any thread and from a signal handler. A stop() before run(), or
     // while a run() leaves with an exception, makes the next one return at once.
     void stop() noexcept;
 
