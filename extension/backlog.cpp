@@ -89,7 +89,7 @@ check_backlog()
     const int64 limit = settings.max_backlog_events;
     if (limit == 0)
         return;
-    DatabaseSlot *slot = find_slot(MyDatabaseId);
+    DatabaseSlot *slot = own_slot();
     if (slot == nullptr)
         return;
     const int64 backlog = backlog_of(slot);

@@ -18,19 +18,20 @@ namespace
 // What is beyond was not counted to, but set: it is not remembered, so that it can be set back.
 constexpr uint64 kLastPossible = static_cast<uint64>(1) << 62;
 
-// The largest number that is known to have been given; 0: none.
-uint64
-largest_given(DatabaseSlot *slot, Oid sequence)
+// Where the largest number that is known to have been given stands; 0: none. Null: nowhere.
+DatabaseSlot *
+numbered_slot(Oid sequence)
 {
+    DatabaseSlot *slot = own_slot();
     // After CREATE EXTENSION it counts from 1. Two that see that at once only forget what one of
     // them has noted meanwhile.
-    if (pg_atomic_read_u32(&slot->numbered_by) != sequence)
+    if (slot != nullptr && pg_atomic_read_u32(&slot->numbered_by) != sequence)
     {
         pg_atomic_write_u64(&slot->largest_seq, 0);
         pg_write_barrier();
         pg_atomic_write_u32(&slot->numbered_by, sequence);
     }
-    return pg_atomic_read_u64(&slot->largest_seq);
+    return slot;
 }
 
 void
@@ -115,7 +116,7 @@ put_right(DatabaseSlot *slot, Oid sequence, bool quiet)
     LOCKTAG tag;
     SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, sequence, 0, kLocksOfNumbers);
     (void) LockAcquire(&tag, ExclusiveLock, false, false);
-    const uint64 largest = largest_given(slot, sequence);
+    const uint64 largest = pg_atomic_read_u64(&slot->largest_seq);
     const int64 drawn = nextval_internal(sequence, false);
     int64 seq = drawn;
     if (!is_after(drawn, largest))
@@ -133,17 +134,19 @@ put_right(DatabaseSlot *slot, Oid sequence, bool quiet)
     return seq;
 }
 
+// Nothing when it is not known what was given: the library is not preloaded.
 void
-look(bool quiet)
+set_right(int64 given, bool quiet)
 {
     const Oid sequence = events_sequence();
-    DatabaseSlot *slot = find_slot(MyDatabaseId);
+    DatabaseSlot *slot = numbered_slot(sequence);
     if (slot == nullptr)
         return;
-    const uint64 largest = largest_given(slot, sequence);
-    const int64 given = last_given(sequence);
     note_given(slot, given);
-    if (given < 0 || static_cast<uint64>(given) < largest)
+    const uint64 largest = pg_atomic_read_u64(&slot->largest_seq);
+    const int64 last = last_given(sequence);
+    note_given(slot, last);
+    if (last < 0 || static_cast<uint64>(last) < largest)
         (void) put_right(slot, sequence, quiet);
 }
 
@@ -153,11 +156,11 @@ int64
 next_seq()
 {
     const Oid sequence = events_sequence();
-    DatabaseSlot *slot = find_slot(MyDatabaseId);
+    DatabaseSlot *slot = numbered_slot(sequence);
     if (slot == nullptr)
         return nextval_internal(sequence, false);
     // What had been given before we draw is smaller, unless the sequence was set back.
-    const uint64 largest = largest_given(slot, sequence);
+    const uint64 largest = pg_atomic_read_u64(&slot->largest_seq);
     const int64 seq = nextval_internal(sequence, false);
     if (!is_after(seq, largest))
         return put_right(slot, sequence, false);
@@ -168,25 +171,21 @@ next_seq()
 void
 note_given_to(int64 seq)
 {
-    const Oid sequence = events_sequence();
-    DatabaseSlot *slot = find_slot(MyDatabaseId);
-    if (slot == nullptr)
-        return;
-    (void) largest_given(slot, sequence);
-    note_given(slot, seq);
+    DatabaseSlot *slot = numbered_slot(events_sequence());
+    if (slot != nullptr)
+        note_given(slot, seq);
 }
 
 void
 raise_numbers_to(int64 seq)
 {
-    note_given_to(seq);
-    look(true);
+    set_right(seq, true);
 }
 
 void
 look_at_sequence()
 {
-    look(false);
+    set_right(0, false);
 }
 
 } // namespace outbox

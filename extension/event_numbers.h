@@ -9,7 +9,7 @@ namespace outbox
 
 // The next emission number. Taken after the key's lock, so that numbers of a key follow its order.
 // When somebody has set the sequence back, it is set forward again, with a WARNING.
-OUTBOX_FOR_RELAY int64 next_seq();
+int64 next_seq();
 
 // Numbers up to `seq` have been given in this database, whatever its sequence says.
 OUTBOX_FOR_RELAY void note_given_to(int64 seq);

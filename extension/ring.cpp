@@ -13,15 +13,6 @@ namespace
 constexpr int kRingSlot = 1;
 constexpr int kRingIsCurrent = 2;
 
-DatabaseSlot *
-own_slot()
-{
-    static DatabaseSlot *slot = nullptr;
-    if (slot == nullptr || pg_atomic_read_u32(&slot->database) != MyDatabaseId)
-        slot = find_slot(MyDatabaseId);
-    return slot;
-}
-
 bool
 is_slot(int number)
 {

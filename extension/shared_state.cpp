@@ -24,6 +24,14 @@ request_shared_memory()
     request_prepared_memory();
 }
 
+// What a slot that is taken does not keep of the database that had it before.
+constexpr pg_atomic_uint32 DatabaseSlot::*kOwn32[] = {
+    &DatabaseSlot::relay_proc, &DatabaseSlot::relay_pid,          &DatabaseSlot::relay_exit,
+    &DatabaseSlot::look_again, &DatabaseSlot::deliveries_changed, &DatabaseSlot::held_by,
+    &DatabaseSlot::ring_slot,  &DatabaseSlot::backlog_counted,    &DatabaseSlot::numbered_by};
+constexpr pg_atomic_uint64 DatabaseSlot::*kOwn64[] = {
+    &DatabaseSlot::emitted, &DatabaseSlot::backlog_base, &DatabaseSlot::largest_seq};
+
 void
 initialize(SharedState *fresh)
 {
@@ -36,18 +44,10 @@ initialize(SharedState *fresh)
     for (DatabaseSlot &slot : fresh->slots)
     {
         pg_atomic_init_u32(&slot.database, InvalidOid);
-        pg_atomic_init_u32(&slot.relay_proc, 0);
-        pg_atomic_init_u32(&slot.relay_pid, 0);
-        pg_atomic_init_u32(&slot.relay_exit, 0);
-        pg_atomic_init_u32(&slot.look_again, 0);
-        pg_atomic_init_u32(&slot.deliveries_changed, 0);
-        pg_atomic_init_u32(&slot.held_by, 0);
-        pg_atomic_init_u32(&slot.ring_slot, 0);
-        pg_atomic_init_u64(&slot.emitted, 0);
-        pg_atomic_init_u64(&slot.backlog_base, 0);
-        pg_atomic_init_u32(&slot.backlog_counted, 0);
-        pg_atomic_init_u64(&slot.largest_seq, 0);
-        pg_atomic_init_u32(&slot.numbered_by, InvalidOid);
+        for (const auto member : kOwn32)
+            pg_atomic_init_u32(&(slot.*member), 0);
+        for (const auto member : kOwn64)
+            pg_atomic_init_u64(&(slot.*member), 0);
         ConditionVariableInit(&slot.position_written);
         pg_atomic_init_u64(&slot.positions, 0);
         SpinLockInit(&slot.mutex);
@@ -163,6 +163,15 @@ find_slot(Oid database)
     return nullptr;
 }
 
+DatabaseSlot *
+own_slot()
+{
+    static DatabaseSlot *slot = nullptr;
+    if (slot == nullptr || pg_atomic_read_u32(&slot->database) != MyDatabaseId)
+        slot = find_slot(MyDatabaseId);
+    return slot;
+}
+
 RelayReport
 report_of(DatabaseSlot *slot)
 {
@@ -191,18 +200,10 @@ take_slot(Oid database)
         slot = free_slot_or_null();
         if (slot != nullptr)
         {
-            pg_atomic_write_u32(&slot->relay_proc, 0);
-            pg_atomic_write_u32(&slot->relay_pid, 0);
-            pg_atomic_write_u32(&slot->relay_exit, 0);
-            pg_atomic_write_u32(&slot->look_again, 0);
-            pg_atomic_write_u32(&slot->deliveries_changed, 0);
-            pg_atomic_write_u32(&slot->held_by, 0);
-            pg_atomic_write_u32(&slot->ring_slot, 0);
-            pg_atomic_write_u64(&slot->emitted, 0);
-            pg_atomic_write_u64(&slot->backlog_base, 0);
-            pg_atomic_write_u32(&slot->backlog_counted, 0);
-            pg_atomic_write_u64(&slot->largest_seq, 0);
-            pg_atomic_write_u32(&slot->numbered_by, InvalidOid);
+            for (const auto member : kOwn32)
+                pg_atomic_write_u32(&(slot->*member), 0);
+            for (const auto member : kOwn64)
+                pg_atomic_write_u64(&(slot->*member), 0);
             SpinLockAcquire(&slot->mutex);
             memset(&slot->report, 0, sizeof(slot->report));
             SpinLockRelease(&slot->mutex);

@@ -127,6 +127,9 @@ void reserve_shared_state();
 // The slot of a database, or null. Takes no lock, raises no error.
 OUTBOX_FOR_RELAY DatabaseSlot *find_slot(Oid database);
 
+// The same of this session's database, for what is asked with each event: looked for once.
+DatabaseSlot *own_slot();
+
 // How many slots are used: all of them, unless a test wants fewer.
 int most_databases();
 

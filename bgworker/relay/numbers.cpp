@@ -15,12 +15,11 @@ learn_numbers(int64 last_seq)
         return; // who emits says so
     note_given_to(last_seq);
     spi_connect();
-    spi_execute("select pg_catalog.max(d.seq) from outbox.deliveries d", 0, nullptr, nullptr,
-                SPI_OK_SELECT);
+    spi_execute("select coalesce(pg_catalog.max(d.seq), 0) from outbox.deliveries d", 0, nullptr,
+                nullptr, SPI_OK_SELECT);
     bool is_null;
-    const Datum largest = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &is_null);
-    if (!is_null)
-        note_given_to(DatumGetInt64(largest));
+    note_given_to(
+        DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &is_null)));
     SPI_finish();
 }
 

@@ -53,9 +53,11 @@ examine_library(Database &database, const std::string &installed, const std::str
                 installed,
             files == installed ? "Restart the server." : restart + update);
     else
+    {
         add(Level::kOk, "extension and loaded library are version " + installed);
-    if (loaded == installed && files != installed)
-        add(Level::kWarning, other_files, restart + update);
+        if (files != installed)
+            add(Level::kWarning, other_files, restart + update);
+    }
     if (installed != kVersion)
         add(Level::kNote,
             fmt::format("outboxctl is version {}, the extension {}", kVersion, installed));

@@ -1,13 +1,10 @@
 #include "broker_names.h"
 
-#include "connect.h"
 #include "name_lookup.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <system_error>
-
-#include <poll.h>
 
 namespace outbox::v0::detail
 {
@@ -24,14 +21,8 @@ BrokerNames::lend(const char *host, const char *service, const addrinfo &hints, 
 {
     const auto deadline = NameLookup::Clock::now() + kLimit;
     const std::shared_ptr<NameLookup> lookup = NameLookup::of(host, service, hints);
-    while (!lookup->ended())
-    {
-        const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-            deadline - NameLookup::Clock::now());
-        if (left.count() <= 0 || given_up_.raised())
-            return EAI_AGAIN;
-        wait_for_socket(lookup->fd(), POLLIN, static_cast<int>(left.count()), &given_up_);
-    }
+    if (!lookup->wait(deadline, &given_up_))
+        return EAI_AGAIN;
     const NameLookup::Answer answer = lookup->take();
     if (answer.error != 0)
     {

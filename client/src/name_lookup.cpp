@@ -1,10 +1,14 @@
 #include "name_lookup.h"
 
+#include "connect.h"
+
 #include <cerrno>
 #include <map>
 #include <mutex>
 #include <thread>
 #include <tuple>
+
+#include <poll.h>
 
 namespace outbox::v0::detail
 {
@@ -64,6 +68,20 @@ bool
 NameLookup::ended() const
 {
     return answer_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+}
+
+bool
+NameLookup::wait(Clock::time_point deadline, const StopFlag *stop) const
+{
+    while (!ended())
+    {
+        const auto left =
+            std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+        if (left <= 0 || (stop != nullptr && stop->raised()))
+            return false;
+        wait_for_socket(ended_.get(), POLLIN, static_cast<int>(left), stop);
+    }
+    return true;
 }
 
 bool

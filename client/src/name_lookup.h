@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "event_fd.h"
+#include "stop_flag.h"
 
 namespace outbox::v0::detail
 {
@@ -37,10 +38,10 @@ public:
     static std::shared_ptr<NameLookup> of(const std::string &host, const std::string &service,
                                           const addrinfo &hints);
 
-    // Readable once there is an answer.
-    int fd() const noexcept { return ended_.get(); }
-    bool ended() const;
-    // Once ended. Who asks for the name after that gets a new look-up. Throws std::bad_alloc.
+    // Waits for the answer. False: there is none before the deadline, or `stop`, if any, is raised.
+    bool wait(Clock::time_point deadline, const StopFlag *stop) const;
+    // Once there is one. Who asks for the name after that gets a new look-up. Throws
+    // std::bad_alloc.
     Answer take();
 
     NameLookup() = default; // for of()
@@ -49,6 +50,7 @@ private:
     struct Table;
 
     static Table &table();
+    bool ended() const;
     void answer_with(Answer answer);
     bool may_be_joined() const;
 

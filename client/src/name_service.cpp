@@ -1,13 +1,10 @@
 #include "name_service.h"
 
-#include "connect.h"
-
 #include <algorithm>
 #include <array>
 #include <system_error>
 
 #include <netdb.h>
-#include <poll.h>
 
 namespace outbox::v0::detail
 {
@@ -30,51 +27,50 @@ to_texts(const addrinfo *list)
     return addresses;
 }
 
-} // namespace
-
-void
-NameService::begin(const std::string &host)
+std::shared_ptr<NameLookup>
+look_up(const std::string &host)
 {
     addrinfo hints = {};
     hints.ai_family = AF_UNSPEC;
     hints.ai_socktype = SOCK_STREAM;
-    try
-    {
-        lookups_[host] = NameLookup::of(host, "", hints);
-    }
-    catch (const std::system_error &error)
-    {
-        // No thread, or no descriptor: as if the name service had no answer.
-        lookups_.erase(host);
-        failures_[host] = error.what();
-    }
+    return NameLookup::of(host, "", hints);
+}
+
+} // namespace
+
+void
+NameService::begin(const std::string &host)
+try
+{
+    lookups_[host] = look_up(host);
+}
+catch (const std::system_error &)
+{
+    // addresses() tries again, and says why if that fails too.
 }
 
 std::vector<std::string>
 NameService::addresses(const std::string &host, Clock::time_point deadline, const StopFlag *stop,
                        std::string *why)
 {
-    if (lookups_.count(host) == 0)
-        begin(host);
-    if (lookups_.count(host) == 0)
+    std::shared_ptr<NameLookup> lookup = std::move(lookups_[host]);
+    lookups_.erase(host);
+    try
     {
-        *why = host + ": " + failures_[host];
+        if (!lookup)
+            lookup = look_up(host);
+    }
+    catch (const std::system_error &error)
+    {
+        *why = host + ": " + error.what(); // no thread, or no descriptor
         return {};
     }
-    const std::shared_ptr<NameLookup> lookup = lookups_.at(host);
-    lookups_.erase(host);
-    while (!lookup->ended())
+    if (!lookup->wait(deadline, stop))
     {
-        const auto left =
-            std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
-        if (left <= 0)
-        {
-            *why = host + ": no answer from the name service";
-            return {};
-        }
-        wait_for_socket(lookup->fd(), POLLIN, static_cast<int>(left), stop);
         if (stop != nullptr && stop->raised())
             throw Stopped();
+        *why = host + ": no answer from the name service";
+        return {};
     }
     const NameLookup::Answer answer = lookup->take();
     if (answer.error != 0)

@@ -27,7 +27,6 @@ public:
 
 private:
     std::map<std::string, std::shared_ptr<NameLookup>> lookups_;
-    std::map<std::string, std::string> failures_; // why one could not begin
 };
 
 } // namespace outbox::v0::detail

@@ -36,7 +36,6 @@ void
 Processor::reset_first()
 {
     stage_ = Stage::effect;
-    used_up_ = false;
     attempts_ = 0;
     losses_ = 0;
     pauses_ = 0;
@@ -51,12 +50,10 @@ Processor::reset_first()
 void
 Processor::remember_tries(const Held &held)
 {
-    if (attempts_ > 0 || losses_ > 0 || singles_ > 0 || used_up_)
-        left_[held.place()] = {held.record.offset, attempts_ + (used_up_ ? 1 : 0), losses_, why_};
+    if (attempts_ > 0 || losses_ > 0 || singles_ > 0)
+        left_[held.place()] = {held.record.offset, attempts_, losses_, why_};
 }
 
-// One whose attempts are used up is not handled once more: it would be lost again before its dead
-// letter is written. But it is claimed, as another process may have made its effect meanwhile.
 void
 Processor::take_up_tries()
 {
@@ -72,10 +69,9 @@ Processor::take_up_tries()
         return;
     if (in_hand_.size() > 1)
         singles_ = std::max<std::size_t>(singles_, 1);
-    attempts_ = std::min(tries.attempts, options_.max_attempts - 1);
+    attempts_ = tries.attempts;
     losses_ = tries.losses;
     why_ = tries.why;
-    used_up_ = tries.attempts >= options_.max_attempts;
 }
 
 void
@@ -246,7 +242,7 @@ Processor::step()
     }
     catch (...)
     {
-        store_failed("something was thrown that is no std::exception");
+        store_failed(message_of_thrown());
     }
     in_handler_ = false;
 }
@@ -309,7 +305,7 @@ Processor::failed(const std::string &why)
         (void) one_by_one("");
         return;
     }
-    ++attempts_;
+    attempts_ = std::min(attempts_ + 1, options_.max_attempts);
     why_ = why;
     log_.warning("attempt " + std::to_string(attempts_) + " of " +
                  std::to_string(options_.max_attempts) + " failed for " +

@@ -151,7 +151,6 @@ private:
     int attempts_ = 0;                     // of the first record, failed
     int losses_ = 0;          // of the connection, in the first record's handler or commit
     std::string why_;         // it failed the last time
-    bool used_up_ = false;    // its attempts are
     int pauses_ = 0;          // in a row that were nobody's fault
     std::size_t singles_ = 0; // records to be done one by one after a batch failed
     bool in_handler_ = false;

@@ -98,7 +98,10 @@ void
 Processor::call_handler(const Held &held)
 {
     in_handler_ = true;
-    if (used_up_)
+    // One whose attempts are used up is not handled once more: its partition would be lost again
+    // before its dead letter is written. But it was claimed, as another process may have made its
+    // effect meanwhile.
+    if (attempts_ >= options_.max_attempts)
         throw std::runtime_error(why_);
     PGconn *connection = nullptr;
     if (database_ != nullptr)
@@ -223,14 +226,10 @@ Processor::make_external_effect(const Held &held)
         {
             store_.release(options_.consumer, id);
         }
-        catch (const std::exception &error)
+        catch (...)
         {
             // The record is tried again at once, or by others when the claim has expired.
-            log_.warning("the dedup store: " + message_of(error));
-        }
-        catch (...) // the same
-        {
-            log_.warning("the dedup store has thrown something that is no std::exception");
+            log_.warning("the dedup store: " + message_of_thrown());
         }
         throw;
     }
@@ -260,17 +259,11 @@ Processor::leave()
     {
         confirm();
     }
-    catch (const std::exception &error)
+    catch (...)
     {
         log_.error("the effect is made, but the dedup store could not be told, so another process "
                    "may make it again: " +
-                   unconfirmed_->description + ": " + message_of(error));
-    }
-    catch (...)
-    {
-        log_.error("the effect is made, but the dedup store has thrown something that is no "
-                   "std::exception, so another process may make it again: " +
-                   unconfirmed_->description);
+                   unconfirmed_->description + ": " + message_of_thrown());
     }
 }
 

@@ -194,6 +194,21 @@ message_of(const std::exception &error)
 }
 
 std::string
+message_of_thrown()
+try
+{
+    throw;
+}
+catch (const std::exception &error)
+{
+    return message_of(error);
+}
+catch (...)
+{
+    return "something was thrown that is no std::exception";
+}
+
+std::string
 clip(std::string_view text, std::size_t max_bytes)
 {
     if (text.size() <= max_bytes)

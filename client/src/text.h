@@ -62,5 +62,7 @@ std::string one_line(std::string_view text);
 
 // What an exception says. One whose what() is null says its type.
 std::string message_of(const std::exception &error);
+// Of the one that is being handled, whatever it is.
+std::string message_of_thrown();
 
 } // namespace outbox::v0::detail
