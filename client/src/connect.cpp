@@ -239,16 +239,19 @@ Connector::targets(int *timeout_ms, const StopFlag &stop)
             names_.begin(host.name);
     const auto deadline = Clock::now() + std::chrono::milliseconds(*timeout_ms);
     std::string errors;
+    std::map<std::string, std::vector<std::string>> found; // a name may be there several times
     std::vector<Target> list;
     for (const Host &host : hosts)
     {
         std::vector<std::string> addresses = {host.address}; // none for a socket
-        if (is_looked_up(host))
+        if (is_looked_up(host) && found.count(host.name) == 0)
         {
             std::string why;
-            addresses = names_.addresses(host.name, deadline, &stop, &why);
+            found[host.name] = names_.addresses(host.name, deadline, &stop, &why);
             errors += (errors.empty() || why.empty() ? "" : "; ") + why;
         }
+        if (is_looked_up(host))
+            addresses = found[host.name];
         if (shuffle)
             std::shuffle(addresses.begin(), addresses.end(), random);
         for (const std::string &address : addresses)

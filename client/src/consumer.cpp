@@ -1,6 +1,7 @@
 #include "outbox/consumer.h"
 
 #include "outbox/error.h"
+#include "outbox/redis_dedup_store.h"
 #include "processor.h"
 #include "text.h"
 
@@ -147,11 +148,12 @@ class Consumer::Impl
 {
 public:
     Impl(const ConsumerOptions &options, Handler handler)
-        : options_(checked(options, handler)), handler_(std::move(handler)), log_(options_.log)
+        : options_(checked(options, handler)), handler_(std::move(handler)), log_(options_.log),
+          budget_(stop_, options_.close_timeout)
     {
         if (!options_.store || options_.store->transactional())
-            database_ = std::make_unique<Database>(options_.conninfo,
-                                                   "outbox consumer " + options_.consumer, stop_);
+            database_ = std::make_unique<Database>(
+                options_.conninfo, "outbox consumer " + options_.consumer, stop_, budget_);
         store_ = options_.store;
         if (!store_)
             store_ = std::make_shared<PostgresStore>(*database_);
@@ -159,7 +161,7 @@ public:
             options_.bootstrap_servers, options_.kafka_config, options_.dead_letter_suffix,
             options_.dead_letter_timeout, log_);
         processor_ = std::make_unique<Processor>(options_, handler_, database_.get(), *store_,
-                                                 *dead_letters_, stop_, log_);
+                                                 *dead_letters_, stop_, budget_, log_);
     }
 
     void run();
@@ -170,11 +172,19 @@ private:
     void find_offsets(GroupMember &group);
     void turn(GroupMember &group);
     void take_batch(GroupMember &group);
+    // Our own store waits for its server no longer than the budget lets it; nothing is asked of
+    // others.
+    void limit_store(const StopBudget *budget)
+    {
+        if (auto *redis = dynamic_cast<RedisDedupStore *>(store_.get()))
+            redis->limit_by(budget);
+    }
 
     const ConsumerOptions options_;
     const Handler handler_;
     const Log log_;
     StopFlag stop_;
+    StopBudget budget_;
     std::atomic<bool> running_{false};
     std::unique_ptr<Database> database_;
     std::shared_ptr<DedupStore> store_;
@@ -272,19 +282,22 @@ Consumer::Impl::run()
         ~AtEnd()
         {
             self.processor_->join(nullptr);
+            self.limit_store(nullptr);
             if (self.database_)
                 self.database_->drop();
             self.running_.store(false);
         }
     } const at_end{*this};
 
+    budget_.reset();
+    limit_store(&budget_);
     const bool own_offsets = options_.offsets == OffsetPolicy::postgres;
     GroupMember group(make_member_config(options_.bootstrap_servers, options_.consumer, own_offsets,
                                          options_.kafka_config),
                       {options_.topics, own_offsets,
                        wants_cooperative_rebalancing(options_.kafka_config),
                        options_.commit_interval},
-                      log_);
+                      budget_, log_);
     processor_->join(&group);
     std::exception_ptr failure;
     try
@@ -295,12 +308,13 @@ Consumer::Impl::run()
     {
         failure = std::current_exception(); // first leave the group in good order
     }
+    budget_.begin();
     if (database_)
         database_->rollback();
     processor_->leave();
     try
     {
-        group.close(options_.close_timeout);
+        group.close();
     }
     catch (const std::exception &error)
     {

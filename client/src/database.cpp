@@ -31,8 +31,9 @@ constexpr const char *kBeginGuarded = "begin; set local outbox.refuse_commit = 1
 } // namespace
 
 Database::Database(const std::string &conninfo, const std::string &application,
-                   const StopFlag &stop)
-    : connector_(conninfo, application), stop_(stop), connection_(nullptr, &PQfinish)
+                   const StopFlag &stop, const StopBudget &budget)
+    : connector_(conninfo, application), stop_(stop), budget_(budget),
+      connection_(nullptr, &PQfinish)
 {
 }
 
@@ -42,6 +43,10 @@ int
 Database::on_event(PGEventId event, void *info, void *self)
 {
     auto *database = static_cast<Database *>(self);
+    // A handler may call PQfinish(), and what it has finished is not there any more.
+    if (event == PGEVT_CONNDESTROY &&
+        static_cast<PGEventConnDestroy *>(info)->conn == database->connection_.get())
+        (void) database->connection_.release();
     if (event == PGEVT_CONNRESET)
         database->seen_.boundary = true;
     if (event == PGEVT_RESULTCREATE)
@@ -79,15 +84,12 @@ Result
 Database::next_result(AtStop at_stop)
 {
     PGconn *connection = connection_.get();
-    Clock::time_point deadline = Clock::time_point::max();
     while (PQisBusy(connection) != 0)
     {
         const bool waits_on = at_stop == AtStop::finish && stop_.raised();
-        if (waits_on && deadline == Clock::time_point::max())
-            deadline = Clock::now() + kGrace;
         wait_for_socket(PQsocket(connection), POLLIN, waits_on ? 100 : -1,
                         waits_on ? nullptr : &stop_);
-        if (stop_.raised() && (at_stop == AtStop::give_up || Clock::now() >= deadline))
+        if (stop_.raised() && (at_stop == AtStop::give_up || Clock::now() >= budget_.end()))
         {
             drop();
             throw Stopped();

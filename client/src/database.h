@@ -13,7 +13,7 @@
 #include "connect.h"
 #include "seen_statements.h"
 #include "sql.h"
-#include "stop_flag.h"
+#include "stop_budget.h"
 
 namespace outbox::v0::detail
 {
@@ -24,8 +24,8 @@ namespace outbox::v0::detail
 class Database
 {
 public:
-    // Whether a stop ends the wait for a statement at once, or only when it takes 10 s longer: what
-    // follows a handler is not worth less than the handler's work.
+    // Whether a stop ends the wait for a statement at once, or only when its budget is used up:
+    // what follows a handler is not worth less than the handler's work.
     enum class AtStop
     {
         give_up,
@@ -33,7 +33,8 @@ public:
     };
 
     // Throws UsageError if `conninfo` is not understood.
-    Database(const std::string &conninfo, const std::string &application, const StopFlag &stop);
+    Database(const std::string &conninfo, const std::string &application, const StopFlag &stop,
+             const StopBudget &budget);
 
     // The connection, made if there is none. Throws DatabaseError 08001.
     PGconn *connection();
@@ -89,6 +90,8 @@ public:
     void drop() noexcept;
 
     bool lost() const noexcept;
+    // Whether the handler has finished the connection that it was lent.
+    bool finished() const noexcept { return !connection_; }
     // The same, after a look at what has come from the server, while nothing is asked of it.
     bool lost_while_idle() const noexcept;
     // What was seen on the connection since begin().
@@ -106,9 +109,6 @@ private:
         Result error;      // of what came before the commit, or of that
     };
 
-    // How much longer a stop waits for an answer that decides about the handler's work.
-    static constexpr auto kGrace = std::chrono::seconds(10);
-
     static int on_event(PGEventId event, void *info, void *self);
     void cancel() noexcept;
     void connect();
@@ -123,6 +123,7 @@ private:
 
     Connector connector_;
     const StopFlag &stop_;
+    const StopBudget &budget_;
     Connection connection_;
 
     bool knows_guard_ = true; // of this connection: the setting's name is not refused

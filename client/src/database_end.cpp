@@ -1,12 +1,12 @@
 // The connection in a handler's hands, and how its transaction ends.
 #include "database.h"
 
+#include "detached_thread.h"
 #include "outbox/error.h"
 
 #include <array>
 #include <cstring>
 #include <future>
-#include <thread>
 
 #include <poll.h>
 
@@ -287,7 +287,7 @@ Database::cancel() noexcept
     {
         auto done = std::make_shared<std::promise<void>>();
         std::future<void> answer = done->get_future();
-        std::thread thread(
+        start_detached(
             [request, done]
             {
                 std::array<char, 256> message = {};
@@ -295,10 +295,7 @@ Database::cancel() noexcept
                 PQfreeCancel(request);
                 done->set_value();
             });
-        if (answer.wait_for(kCancelLimit) == std::future_status::ready)
-            thread.join();
-        else
-            thread.detach();
+        (void) answer.wait_for(kCancelLimit); // an answer says nothing that matters
     }
     catch (const std::exception &) // no memory, no thread
     {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <utility>
 
 namespace outbox::v0::detail
 {
@@ -55,7 +56,7 @@ dead_letter_headers(const Record &record, const DeadLetter &letter)
 DeadLetters::DeadLetters(std::string bootstrap_servers, KafkaProperties properties,
                          std::string suffix, Milliseconds timeout, const Log &log)
     : bootstrap_servers_(std::move(bootstrap_servers)), properties_(std::move(properties)),
-      suffix_(std::move(suffix)), timeout_(timeout), log_(log), client_(nullptr, &rd_kafka_destroy)
+      suffix_(std::move(suffix)), timeout_(timeout), log_(log)
 {
 }
 
@@ -67,53 +68,59 @@ DeadLetters::~DeadLetters()
 void
 DeadLetters::on_report(rd_kafka_t * /*client*/, const rd_kafka_message_t *message, void *opaque)
 {
-    auto *self = static_cast<DeadLetters *>(opaque);
-    if (reinterpret_cast<std::uintptr_t>(message->_private) == self->number_)
+    DeadLetters *self = static_cast<Opaque *>(opaque)->self;
+    if (self != nullptr && reinterpret_cast<std::uintptr_t>(message->_private) == self->number_)
         self->report_ = {true, message->err};
 }
 
 void
 DeadLetters::on_log(const rd_kafka_t *client, int /*level*/, const char *facility, const char *text)
 {
-    static_cast<const DeadLetters *>(rd_kafka_opaque(client))
-        ->log_.info(std::string("librdkafka: ") + facility + ": " + text);
+    const DeadLetters *self = static_cast<const Opaque *>(rd_kafka_opaque(client))->self;
+    if (self != nullptr)
+        self->log_.info(std::string("librdkafka: ") + facility + ": " + text);
 }
 
 int
 DeadLetters::on_resolve(const char *host, const char *service, const addrinfo *hints,
                         addrinfo **result, void *opaque)
 {
-    return static_cast<DeadLetters *>(opaque)->names_->resolve(host, service, hints, result);
+    return static_cast<Opaque *>(opaque)->names.resolve(host, service, hints, result);
 }
 
 void
-DeadLetters::disconnect()
+DeadLetters::disconnect() noexcept
 {
-    if (client_)
-        names_->give_up();
-    client_.reset();
+    if (client_ == nullptr)
+        return;
+    opaque_->names.give_up();
+    opaque_->self = nullptr;
+    if (!end_->destroy(std::exchange(client_, nullptr), 0))
+        log_.warning(kLeftBehind);
 }
 
 // Only when there is a letter to write: a client is threads and connections.
 void
 DeadLetters::connect()
 {
-    if (client_ && rd_kafka_fatal_error(client_.get(), nullptr, 0) == RD_KAFKA_RESP_ERR_NO_ERROR)
+    if (client_ != nullptr &&
+        rd_kafka_fatal_error(client_, nullptr, 0) == RD_KAFKA_RESP_ERR_NO_ERROR)
         return;
     disconnect();
-    names_ = std::make_unique<BrokerNames>();
+    opaque_.reset(new Opaque{{this}, {}});
+    end_.emplace(opaque_);
     KafkaConfig config = make_dead_letter_config(bootstrap_servers_,
                                                  static_cast<int>(timeout_.count()), properties_);
-    rd_kafka_conf_set_opaque(config.get(), this);
+    rd_kafka_conf_set_opaque(config.get(), opaque_.get());
     rd_kafka_conf_set_dr_msg_cb(config.get(), &on_report);
     rd_kafka_conf_set_log_cb(config.get(), &on_log);
     rd_kafka_conf_set_resolve_cb(config.get(), &on_resolve);
     std::array<char, 512> text = {};
-    client_.reset(rd_kafka_new(RD_KAFKA_PRODUCER, config.get(), text.data(), text.size()));
-    if (!client_)
+    client_ = rd_kafka_new(RD_KAFKA_PRODUCER, config.get(), text.data(), text.size());
+    if (client_ == nullptr)
         throw UsageError("librdkafka does not take the configuration: " + std::string(text.data()));
     (void) config.release(); // the client owns it now
-    const rd_kafka_resp_err_t result = rd_kafka_set_log_queue(client_.get(), nullptr);
+    const rd_kafka_resp_err_t result = rd_kafka_set_log_queue(client_, nullptr);
     if (result != RD_KAFKA_RESP_ERR_NO_ERROR)
         throw_kafka_error("no queue for log lines", result);
 }
@@ -140,10 +147,10 @@ DeadLetters::produce(const std::string &topic, const Record &record,
     report_ = Report();
     ++number_;
     const rd_kafka_resp_err_t result = rd_kafka_producev(
-        client_.get(), RD_KAFKA_VTYPE_TOPIC, topic.c_str(), RD_KAFKA_VTYPE_MSGFLAGS,
-        RD_KAFKA_MSG_F_COPY, RD_KAFKA_VTYPE_KEY, bytes(record.key), size(record.key),
-        RD_KAFKA_VTYPE_VALUE, bytes(record.value), size(record.value), RD_KAFKA_VTYPE_HEADERS,
-        list.get(), RD_KAFKA_VTYPE_OPAQUE, to_opaque(number_), RD_KAFKA_VTYPE_END);
+        client_, RD_KAFKA_VTYPE_TOPIC, topic.c_str(), RD_KAFKA_VTYPE_MSGFLAGS, RD_KAFKA_MSG_F_COPY,
+        RD_KAFKA_VTYPE_KEY, bytes(record.key), size(record.key), RD_KAFKA_VTYPE_VALUE,
+        bytes(record.value), size(record.value), RD_KAFKA_VTYPE_HEADERS, list.get(),
+        RD_KAFKA_VTYPE_OPAQUE, to_opaque(number_), RD_KAFKA_VTYPE_END);
     if (result == RD_KAFKA_RESP_ERR_NO_ERROR)
         (void) list.release(); // the message owns them now
     return result;
@@ -157,12 +164,12 @@ DeadLetters::wait(const std::function<bool()> &go_on)
     const auto deadline = std::chrono::steady_clock::now() + timeout_ + timeout_ / 2;
     while (!report_.arrived)
     {
-        (void) rd_kafka_poll(client_.get(), kSliceMs); // the count says nothing about this letter
+        (void) rd_kafka_poll(client_, kSliceMs); // the count says nothing about this letter
         if (report_.arrived)
             break;
         if (!go_on())
         {
-            (void) rd_kafka_purge(client_.get(), RD_KAFKA_PURGE_F_QUEUE); // if it can be helped
+            (void) rd_kafka_purge(client_, RD_KAFKA_PURGE_F_QUEUE); // if it can be helped
             return false;
         }
         if (std::chrono::steady_clock::now() > deadline)
@@ -174,8 +181,8 @@ DeadLetters::wait(const std::function<bool()> &go_on)
 void
 DeadLetters::poll()
 {
-    if (client_)
-        (void) rd_kafka_poll(client_.get(), 0); // all that is there, however much
+    if (client_ != nullptr)
+        (void) rd_kafka_poll(client_, 0); // all that is there, however much
 }
 
 bool

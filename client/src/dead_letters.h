@@ -1,8 +1,10 @@
 // Records that no handler could process, on their way to another topic.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +13,7 @@
 #include "backoff.h"
 #include "broker_names.h"
 #include "kafka_config.h"
+#include "kafka_end.h"
 #include "log.h"
 #include "outbox/consumer.h"
 
@@ -55,12 +58,19 @@ private:
         rd_kafka_resp_err_t error = RD_KAFKA_RESP_ERR_NO_ERROR;
     };
 
+    // What callbacks get, and what librdkafka's threads use, perhaps for longer than we are there.
+    struct Opaque
+    {
+        std::atomic<DeadLetters *> self; // none when the client is to end
+        BrokerNames names;
+    };
+
     static void on_report(rd_kafka_t *client, const rd_kafka_message_t *message, void *opaque);
     static void on_log(const rd_kafka_t *client, int level, const char *facility, const char *text);
     static int on_resolve(const char *host, const char *service, const addrinfo *hints,
                           addrinfo **result, void *opaque);
     void connect();
-    void disconnect();
+    void disconnect() noexcept;
     rd_kafka_resp_err_t produce(const std::string &topic, const Record &record,
                                 const std::vector<Header> &headers);
     bool wait(const std::function<bool()> &go_on);
@@ -73,8 +83,10 @@ private:
     // Of the letter that is being written; later reports of earlier ones are told apart by number.
     Report report_;
     std::uintptr_t number_ = 0;
-    std::unique_ptr<BrokerNames> names_; // of this client
-    std::unique_ptr<rd_kafka_t, decltype(&rd_kafka_destroy)> client_;
+    // Of the client that is there.
+    std::shared_ptr<Opaque> opaque_;
+    std::optional<KafkaEnd> end_;
+    rd_kafka_t *client_ = nullptr;
 };
 
 } // namespace outbox::v0::detail

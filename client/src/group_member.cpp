@@ -23,8 +23,9 @@ constexpr int kMaxServed = 1000; // events of one serve()
 
 } // namespace
 
-GroupMember::GroupMember(KafkaConfig config, Options options, const Log &log)
-    : options_(std::move(options)), log_(log), client_(nullptr, &rd_kafka_destroy),
+GroupMember::GroupMember(KafkaConfig config, Options options, const StopBudget &budget,
+                         const Log &log)
+    : options_(std::move(options)), budget_(budget), log_(log), client_(nullptr, &rd_kafka_destroy),
       group_queue_(nullptr, &rd_kafka_queue_destroy), records_(nullptr, &rd_kafka_queue_destroy),
       commits_(nullptr, &rd_kafka_queue_destroy),
       pending_(nullptr, &rd_kafka_topic_partition_list_destroy)
@@ -39,7 +40,20 @@ GroupMember::GroupMember(KafkaConfig config, Options options, const Log &log)
     if (!client_)
         throw UsageError("librdkafka does not take the configuration: " + std::string(text.data()));
     (void) config.release(); // the client owns it now
+    try
+    {
+        join();
+    }
+    catch (...)
+    {
+        end();
+        throw;
+    }
+}
 
+void
+GroupMember::join()
+{
     // Log lines and errors join the group's queue, which serve() reads.
     rd_kafka_resp_err_t result = rd_kafka_set_log_queue(client_.get(), nullptr);
     if (result == RD_KAFKA_RESP_ERR_NO_ERROR)
@@ -50,8 +64,8 @@ GroupMember::GroupMember(KafkaConfig config, Options options, const Log &log)
     records_.reset(rd_kafka_queue_new(client_.get()));
     commits_.reset(rd_kafka_queue_new(client_.get()));
     const std::uint64_t one = 1;
-    rd_kafka_queue_io_event_enable(group_queue_.get(), group_fd_.get(), &one, sizeof one);
-    rd_kafka_queue_io_event_enable(records_.get(), records_fd_.get(), &one, sizeof one);
+    rd_kafka_queue_io_event_enable(group_queue_.get(), opaque_->group_fd.get(), &one, sizeof one);
+    rd_kafka_queue_io_event_enable(records_.get(), opaque_->records_fd.get(), &one, sizeof one);
 
     const List topics(rd_kafka_topic_partition_list_new(static_cast<int>(options_.topics.size())),
                       &rd_kafka_topic_partition_list_destroy);
@@ -64,24 +78,35 @@ GroupMember::GroupMember(KafkaConfig config, Options options, const Log &log)
 
 GroupMember::~GroupMember()
 {
+    end();
+}
+
+void
+GroupMember::end() noexcept
+{
     // The queues first: a client is not destroyed while they are held.
     commits_.reset();
     records_.reset();
     group_queue_.reset();
     opaque_->names.give_up();
+    opaque_->member = nullptr;
+    rd_kafka_t *client = client_.release();
+    if (client == nullptr)
+        return;
     // Before 2.3.0 librdkafka aborts the process when such a client is destroyed before its first
     // assignment (confluentinc/librdkafka#4381). It has left the group; the rest of it stays.
     constexpr int kMended = 0x02030000;
-    if (client_ && options_.cooperative && assignments_ == 0 && rd_kafka_version() < kMended)
+    if (options_.cooperative && assignments_ == 0 && rd_kafka_version() < kMended)
     {
-        (void) client_.release();
-        (void) opaque_.release();
+        end_.leave_behind();
         log_.warning("a client is left behind, because librdkafka cannot destroy it");
+        return;
     }
-    if (client_ && rd_kafka_consumer_closed(client_.get()) == 0)
-        // close() was not called, or has given up: leave it to the group to notice.
-        rd_kafka_destroy_flags(client_.release(), RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
-    client_.reset();
+    // close() was not called, or has given up: leave it to the group to notice.
+    const int flags =
+        rd_kafka_consumer_closed(client) == 0 ? RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE : 0;
+    if (!end_.destroy(client, flags))
+        log_.warning(kLeftBehind);
 }
 
 void
@@ -155,6 +180,8 @@ void
 GroupMember::on_error(rd_kafka_t *client, int error, const char *reason, void *opaque)
 {
     GroupMember *self = member_of(opaque);
+    if (self == nullptr)
+        return;
     auto code = static_cast<rd_kafka_resp_err_t>(error);
     std::array<char, 512> text = {};
     if (code == RD_KAFKA_RESP_ERR__FATAL)
@@ -173,6 +200,8 @@ GroupMember::on_log(const rd_kafka_t *client, int level, const char *facility, c
     constexpr int kError = 3; // of syslog; librdkafka's errors also come to on_error()
     constexpr int kWarning = 4;
     const GroupMember *self = member_of(rd_kafka_opaque(client));
+    if (self == nullptr)
+        return;
     self->log_.write(level <= kWarning && level > kError ? LogLevel::warning : LogLevel::info,
                      std::string("librdkafka: ") + facility + ": " + text);
 }
@@ -269,24 +298,23 @@ GroupMember::wait(bool records, Milliseconds limit, const StopFlag &stop)
         dirty = dirty || part.dirty;
     if (dirty)
         limit = std::min(limit, options_.commit_interval);
-    std::array<pollfd, 3> fds = {{{group_fd_.get(), POLLIN, 0},
+    std::array<pollfd, 3> fds = {{{opaque_->group_fd.get(), POLLIN, 0},
                                   {stop.fd(), POLLIN, 0},
-                                  {records ? records_fd_.get() : -1, POLLIN, 0}}};
+                                  {records ? opaque_->records_fd.get() : -1, POLLIN, 0}}};
     if (poll(fds.data(), fds.size(), static_cast<int>(std::max<std::int64_t>(limit.count(), 0))) <
             0 &&
         errno != EINTR)
         throw std::system_error(errno, std::generic_category(), "poll");
     if (fds[1].revents != 0)
         stop.settle();
-    group_fd_.drain();
+    opaque_->group_fd.drain();
     if (records)
-        records_fd_.drain();
+        opaque_->records_fd.drain();
 }
 
 void
-GroupMember::close(Milliseconds limit)
+GroupMember::close()
 {
-    const auto deadline = Clock::now() + limit;
     if (pending_)
     {
         pending_.reset();
@@ -299,10 +327,11 @@ GroupMember::close(Milliseconds limit)
         rd_kafka_error_destroy(error);
         return;
     }
-    while (rd_kafka_consumer_closed(client_.get()) == 0 && Clock::now() < deadline)
+    do
         (void) rd_kafka_queue_poll_callback(closing.get(), 50);
+    while (rd_kafka_consumer_closed(client_.get()) == 0 && Clock::now() < budget_.end());
     if (rd_kafka_consumer_closed(client_.get()) == 0)
-        log_.warning("not left the group within " + std::to_string(limit.count()) + " ms");
+        log_.warning("not left the group within close_timeout");
     if (failure_)
         std::rethrow_exception(std::exchange(failure_, nullptr));
 }

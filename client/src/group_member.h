@@ -1,6 +1,7 @@
 // A member of a Kafka consumer group: what partitions it has, what comes from them, how far it is.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <exception>
 #include <map>
@@ -17,9 +18,10 @@
 #include "broker_names.h"
 #include "event_fd.h"
 #include "kafka_config.h"
+#include "kafka_end.h"
 #include "log.h"
 #include "outbox/consumer.h"
-#include "stop_flag.h"
+#include "stop_budget.h"
 
 namespace outbox::v0::detail
 {
@@ -61,7 +63,8 @@ public:
     };
 
     // Joins. Throws KafkaError.
-    GroupMember(KafkaConfig config, Options options, const Log &log);
+    GroupMember(KafkaConfig config, Options options, const StopBudget &budget, const Log &log);
+    // Takes kEndLimit at most.
     ~GroupMember();
     GroupMember(const GroupMember &) = delete;
     GroupMember &operator=(const GroupMember &) = delete;
@@ -105,9 +108,9 @@ public:
     // time is over.
     void wait(bool records, Milliseconds limit, const StopFlag &stop);
 
-    // Leaves the group, which takes the partitions back and so commits what is done; gives up after
-    // `limit`.
-    void close(Milliseconds limit);
+    // Leaves the group, which takes the partitions back and so commits what is done; gives up when
+    // the budget is used up.
+    void close();
 
 private:
     struct Part
@@ -125,14 +128,20 @@ private:
     using List = std::unique_ptr<rd_kafka_topic_partition_list_t,
                                  decltype(&rd_kafka_topic_partition_list_destroy)>;
 
-    // What callbacks get. Those of librdkafka's threads use nothing of the member.
+    // What callbacks get, and what librdkafka's threads use, perhaps for longer than there is a
+    // member: they write to the descriptors, and look up names.
     struct Opaque
     {
-        GroupMember *member;
+        std::atomic<GroupMember *> member; // none from its destructor on
         BrokerNames names;
+        const EventFd group_fd;
+        const EventFd records_fd;
     };
 
-    static GroupMember *member_of(void *opaque) { return static_cast<Opaque *>(opaque)->member; }
+    static GroupMember *member_of(void *opaque)
+    {
+        return static_cast<Opaque *>(opaque)->member.load();
+    }
     static int on_resolve(const char *host, const char *service, const addrinfo *hints,
                           addrinfo **result, void *opaque);
     static void on_rebalance(rd_kafka_t *client, rd_kafka_resp_err_t what,
@@ -140,6 +149,8 @@ private:
     static void on_error(rd_kafka_t *client, int error, const char *reason, void *opaque);
     static void on_log(const rd_kafka_t *client, int level, const char *facility, const char *text);
 
+    void join();
+    void end() noexcept;
     bool cooperative() const;
     void take_over(const rd_kafka_topic_partition_list_t *partitions);
     void give_up(const rd_kafka_topic_partition_list_t *partitions);
@@ -157,10 +168,10 @@ private:
     void commit_and_wait(Milliseconds limit);
 
     const Options options_;
+    const StopBudget &budget_;
     const Log &log_;
-    const EventFd group_fd_;
-    const EventFd records_fd_;
-    std::unique_ptr<Opaque> opaque_{new Opaque{this, {}}};
+    std::shared_ptr<Opaque> opaque_{new Opaque{{this}, {}, {}, {}}};
+    KafkaEnd end_{opaque_};
     std::unique_ptr<rd_kafka_t, decltype(&rd_kafka_destroy)> client_;
     Queue group_queue_;
     Queue records_;

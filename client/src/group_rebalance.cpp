@@ -40,6 +40,8 @@ GroupMember::on_rebalance(rd_kafka_t * /*client*/, rd_kafka_resp_err_t what,
                           rd_kafka_topic_partition_list_t *partitions, void *opaque)
 {
     GroupMember *self = member_of(opaque);
+    if (self == nullptr)
+        return;
     try
     {
         if (what == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS)
@@ -307,14 +309,21 @@ GroupMember::commit_if_due()
     (void) send_commit();
 }
 
-// Waits for the answers to all commits that were sent, or just takes those that are here.
+// Waits for the answers to all commits that were sent, or just takes those that are here. When
+// run() ends, Kafka has to answer them in half of what is left for leaving the group as well.
 void
 GroupMember::collect_commits(Milliseconds limit)
 {
-    const auto deadline = Clock::now() + limit;
+    constexpr auto kSlice = Milliseconds(100); // after which a stop is seen
+    const auto start = Clock::now();
     while (commits_in_flight_ > 0)
     {
-        const auto left = std::chrono::duration_cast<Milliseconds>(deadline - Clock::now());
+        const auto end = budget_.end();
+        const auto deadline = end == Clock::time_point::max()
+                                  ? start + limit
+                                  : std::min(start + limit, start + (end - start) / 2);
+        const auto left =
+            std::min(kSlice, std::chrono::duration_cast<Milliseconds>(deadline - Clock::now()));
         const std::unique_ptr<rd_kafka_event_t, decltype(&rd_kafka_event_destroy)> answer(
             rd_kafka_queue_poll(commits_.get(), std::max(0, static_cast<int>(left.count()))),
             &rd_kafka_event_destroy);

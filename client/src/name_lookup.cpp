@@ -1,14 +1,16 @@
 #include "name_lookup.h"
 
 #include "connect.h"
+#include "detached_thread.h"
 
 #include <cerrno>
 #include <map>
 #include <mutex>
-#include <thread>
+#include <system_error>
 #include <tuple>
 
 #include <poll.h>
+#include <pthread.h>
 
 namespace outbox::v0::detail
 {
@@ -49,11 +51,19 @@ struct NameLookup::Table
     std::map<Key, std::shared_ptr<NameLookup>> lookups;
 };
 
-// Never destroyed, as threads of librdkafka may ask while the process ends.
+// Never destroyed, as threads of librdkafka may ask while the process ends. A process that forks
+// while another thread has the table in hand would leave its child one that is locked for ever.
 NameLookup::Table &
 NameLookup::table()
 {
-    static Table &one = *new Table;
+    static Table &one = []() -> Table &
+    {
+        if (const int error =
+                pthread_atfork([] { table().mutex.lock(); }, [] { table().mutex.unlock(); },
+                               [] { table().mutex.unlock(); }))
+            throw std::system_error(error, std::generic_category(), "pthread_atfork");
+        return *new Table;
+    }();
     return one;
 }
 
@@ -114,7 +124,7 @@ NameLookup::of(const std::string &host, const std::string &service, const addrin
     std::shared_ptr<NameLookup> &known = table().lookups[key];
     if (known && known->may_be_joined())
         return known;
-    std::thread(
+    start_detached(
         [lookup, key]
         {
             try
@@ -126,8 +136,7 @@ NameLookup::of(const std::string &host, const std::string &service, const addrin
                 lookup->promise_.set_exception(std::current_exception());
                 lookup->ended_.wake();
             }
-        })
-        .detach();
+        });
     known = lookup;
     return lookup;
 }

@@ -17,9 +17,10 @@ constexpr int kMaxLosses = 10;
 
 Processor::Processor(const ConsumerOptions &options, const Handler &handler, Database *database,
                      DedupStore &store, DeadLetters &dead_letters, const StopFlag &stop,
-                     const Log &log)
+                     StopBudget &budget, const Log &log)
     : options_(options), handler_(handler), database_(database), store_(store),
-      dead_letters_(dead_letters), stop_(stop), log_(log), random_(std::random_device()())
+      dead_letters_(dead_letters), stop_(stop), budget_(budget), log_(log),
+      random_(std::random_device()())
 {
 }
 

@@ -17,7 +17,7 @@
 #include "outbox/consumer.h"
 #include "outbox/error.h"
 #include "postgres_store.h"
-#include "stop_flag.h"
+#include "stop_budget.h"
 
 namespace outbox::v0::detail
 {
@@ -47,7 +47,8 @@ public:
 
     // Everything is kept by reference and outlives the processor.
     Processor(const ConsumerOptions &options, const Handler &handler, Database *database,
-              DedupStore &store, DeadLetters &dead_letters, const StopFlag &stop, const Log &log);
+              DedupStore &store, DeadLetters &dead_letters, const StopFlag &stop,
+              StopBudget &budget, const Log &log);
 
     // The group that records come from from now on, of a new run().
     void join(GroupMember *group);
@@ -142,6 +143,7 @@ private:
     DedupStore &store_;
     DeadLetters &dead_letters_;
     const StopFlag &stop_;
+    StopBudget &budget_;
     const Log &log_;
     GroupMember *group_ = nullptr;
 

@@ -118,6 +118,7 @@ Processor::call_handler(const Held &held)
     {
         thrown = std::current_exception();
     }
+    budget_.restart();
     if (database_ != nullptr)
     {
         if (!database_->may_be_committed())
@@ -175,6 +176,8 @@ void
 Processor::check_what_the_handler_left(bool thrown)
 {
     database_->take_back();
+    if (database_->finished())
+        throw Error("the handler closed the connection that it was lent", "08003");
     if (database_->lost())
     {
         const std::string last = database_->seen().last_error;

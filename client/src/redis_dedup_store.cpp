@@ -1,18 +1,10 @@
 #include "outbox/redis_dedup_store.h"
 
-#include "name_service.h"
 #include "outbox/error.h"
+#include "redis_connection.h"
 #include "text.h"
 
-#include <climits>
-#include <csignal>
-#include <optional>
 #include <random>
-
-#include <pthread.h>
-#include <sys/time.h>
-
-#include <hiredis/hiredis.h>
 
 namespace outbox::v0
 {
@@ -21,7 +13,7 @@ namespace
 {
 
 using Milliseconds = std::chrono::milliseconds;
-using Reply = std::unique_ptr<redisReply, decltype(&freeReplyObject)>;
+using Reply = detail::RedisReply;
 
 constexpr const char *kDone = "done";
 constexpr Milliseconds kLongest = std::chrono::hours(24 * 36525);
@@ -40,44 +32,6 @@ constexpr const char *kConfirm = "local v = redis.call('get', KEYS[1]) "
                                  "redis.call('set', KEYS[1], ARGV[3], 'PX', ARGV[2]) return 1";
 constexpr const char *kRelease = "if redis.call('get', KEYS[1]) == ARGV[1] then "
                                  "return redis.call('del', KEYS[1]) end return 0";
-
-// hiredis writes to connections that may be closed without asking for no signal.
-class SigpipeBlocked
-{
-public:
-    SigpipeBlocked()
-    {
-        sigemptyset(&sigpipe_);
-        sigaddset(&sigpipe_, SIGPIPE);
-        sigset_t pending;
-        was_pending_ = sigpending(&pending) == 0 && sigismember(&pending, SIGPIPE) == 1;
-        (void) pthread_sigmask(SIG_BLOCK, &sigpipe_, &before_); // fails for bad arguments only
-    }
-    ~SigpipeBlocked()
-    {
-        const timespec at_once = {};
-        if (!was_pending_)
-            while (sigtimedwait(&sigpipe_, nullptr, &at_once) > 0)
-                ;
-        (void) pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-    }
-    SigpipeBlocked(const SigpipeBlocked &) = delete;
-    SigpipeBlocked &operator=(const SigpipeBlocked &) = delete;
-
-private:
-    sigset_t sigpipe_{};
-    sigset_t before_{};
-    bool was_pending_ = false;
-};
-
-timeval
-to_timeval(Milliseconds time)
-{
-    timeval value = {};
-    value.tv_sec = static_cast<time_t>(time.count() / 1000);
-    value.tv_usec = static_cast<suseconds_t>(time.count() % 1000 * 1000);
-    return value;
-}
 
 std::string
 random_mark()
@@ -118,11 +72,10 @@ checked(RedisOptions options)
 
 } // namespace
 
-class RedisDedupStore::Connection
+class RedisDedupStore::Connection : public detail::RedisConnection
 {
 public:
-    explicit Connection(const RedisOptions &options)
-        : options_(options), context_(nullptr, &redisFree)
+    explicit Connection(const RedisOptions &options) : RedisConnection(options), options_(options)
     {
     }
 
@@ -138,101 +91,10 @@ public:
         return claimed_ == name && std::chrono::steady_clock::now() - claimed_at_ < options_.lease;
     }
 
-    // Runs a command and returns its answer. After an error of the connection the outcome is
-    // unknown, and the next command connects anew.
-    Reply command(const std::vector<std::string> &words)
-    {
-        const SigpipeBlocked blocked;
-        if (!context_)
-            connect();
-        return send(words);
-    }
-
 private:
-    void connect()
-    {
-        const timeval timeout = to_timeval(options_.timeout);
-        if (!options_.unix_socket.empty())
-            context_.reset(redisConnectUnixWithTimeout(options_.unix_socket.c_str(), timeout));
-        else
-            connect_to_host(timeout);
-        if (!context_)
-            throw std::bad_alloc();
-        if (context_->err != 0 || redisSetTimeout(context_.get(), timeout) != REDIS_OK)
-            fail_connection();
-        try
-        {
-            // A user may have no password.
-            if (!options_.username.empty())
-                (void) send({"AUTH", options_.username, options_.password});
-            else if (!options_.password.empty())
-                (void) send({"AUTH", options_.password});
-            if (options_.database != 0)
-                (void) send({"SELECT", std::to_string(options_.database)});
-        }
-        catch (...)
-        {
-            context_.reset(); // half set up
-            throw;
-        }
-    }
-
-    // To its first address that takes connections. hiredis would wait for the name service without
-    // a limit.
-    void connect_to_host(const timeval &timeout)
-    {
-        std::string why;
-        const std::vector<std::string> addresses = names_.addresses(
-            options_.host, std::chrono::steady_clock::now() + options_.timeout, nullptr, &why);
-        if (addresses.empty())
-            throw StoreError("no answer from Redis: " + why, "08006");
-        for (const std::string &address : addresses)
-        {
-            context_.reset(redisConnectWithTimeout(address.c_str(), options_.port, timeout));
-            if (context_ && context_->err == 0)
-                return;
-        }
-    }
-
-    Reply send(const std::vector<std::string> &words)
-    {
-        std::vector<const char *> texts;
-        std::vector<std::size_t> sizes;
-        for (const std::string &word : words)
-        {
-            texts.push_back(word.data());
-            sizes.push_back(word.size());
-        }
-        Reply reply(static_cast<redisReply *>(redisCommandArgv(context_.get(),
-                                                               static_cast<int>(words.size()),
-                                                               texts.data(), sizes.data())),
-                    &freeReplyObject);
-        if (!reply)
-            fail_connection();
-        if (reply->type == REDIS_REPLY_ERROR)
-        {
-            // Who has become a replica, or is loading, stays so for this connection; another one
-            // may find the primary.
-            context_.reset();
-            throw StoreError("Redis refuses " + words.front() + ": " +
-                                 std::string(reply->str, reply->len),
-                             "58000");
-        }
-        return reply;
-    }
-
-    [[noreturn]] void fail_connection()
-    {
-        const std::string why = context_->errstr;
-        context_.reset();
-        throw StoreError("no answer from Redis: " + why, "08006");
-    }
-
     const RedisOptions &options_;
-    detail::NameService names_;
     std::string claimed_;
     std::chrono::steady_clock::time_point claimed_at_;
-    std::unique_ptr<redisContext, decltype(&redisFree)> context_;
 };
 
 RedisDedupStore::RedisDedupStore(RedisOptions options)
@@ -242,6 +104,12 @@ RedisDedupStore::RedisDedupStore(RedisOptions options)
 }
 
 RedisDedupStore::~RedisDedupStore() = default;
+
+void
+RedisDedupStore::limit_by(const detail::StopBudget *budget)
+{
+    connection_->limit_by(budget);
+}
 
 std::string
 RedisDedupStore::key(const std::string &consumer, const std::string &event_id) const

@@ -9,6 +9,8 @@ void
 StopFlag::raise() noexcept
 {
     const int saved = errno; // of what the signal interrupted
+    if (!raised_.load())
+        raised_at_.store(Clock::now().time_since_epoch().count());
     raised_.store(true);
     woken_.wake();
     errno = saved;

@@ -1,17 +1,25 @@
 // A name service that never answers.
 #include <atomic>
 #include <cstring>
+#include <memory>
 #include <thread>
 
 #include <dlfcn.h>
 #include <netdb.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "client/src/connect.h"
+#include "client/src/name_lookup.h"
 #include "harness.h"
 #include "outbox/redis_dedup_store.h"
+#include "support/process.h"
+#include "support/tree.h"
+#include "support/workspace.h"
 
 using namespace outbox::test;
 using outbox::v0::detail::Connector;
+using outbox::v0::detail::NameLookup;
 using outbox::v0::detail::StopFlag;
 
 namespace
@@ -146,3 +154,102 @@ TEST(NameService, BrokersWhoseNamesAreKnownAreUsedWhileItIsSilentForOthers)
     EXPECT_GT(slowly_answered, 0);
     EXPECT_LT(since(start), Milliseconds(20000)); // the producer of dead letters has ended, too
 }
+
+// Once for each place in the list they would take the time of all of them.
+TEST(NameService, ANameThatIsThereSeveralTimesIsLookedUpOnce)
+{
+    const StopFlag never;
+    const std::string port = std::to_string(cluster().port());
+    Connector connector(cluster().conninfo("postgres") + " port=" + port +
+                            " host=slow-twin,slow-twin,slow-twin",
+                        "test");
+    slowly_answered = 0;
+    EXPECT_TRUE(connector.connect(never));
+    EXPECT_EQ(slowly_answered, 1);
+}
+
+#ifndef __SANITIZE_THREAD__ // which does not follow a child that makes threads
+
+// Whatever other threads look up just then.
+TEST(NameService, AForkedProcessCanLookUpNames)
+{
+    std::atomic<bool> end{false};
+    const auto look_up = [](const std::string &name)
+    {
+        const auto lookup = NameLookup::of(name, "1", {});
+        return lookup->wait(Clock::now() + kSoon, nullptr) && lookup->take().error == 0;
+    };
+    std::vector<std::thread> others;
+    for (const char *name : {"slow-a", "slow-b", "slow-c"})
+        others.emplace_back(
+            [&end, name]
+            {
+                while (!end)
+                    (void) NameLookup::of(name, "1", {});
+            });
+    int failed = 0;
+    for (int i = 0; i < 40 && failed == 0; ++i)
+    {
+        const pid_t child = fork();
+        if (child == 0)
+        {
+            alarm(10); // it would be for ever
+            _exit(look_up("127.0.0.1") && NameLookup::of("slow-child", "1", {}) ? 0 : 1);
+        }
+        int status = -1;
+        ASSERT_EQ(waitpid(child, &status, 0), child);
+        failed += status == 0 ? 0 : 1;
+    }
+    end = true;
+    for (std::thread &other : others)
+        other.join();
+    EXPECT_EQ(failed, 0);
+}
+
+// The library is linked into it, and one of its threads waits for the name service.
+TEST(NameService, APluginThatIsClosedMeanwhileStaysLoaded)
+{
+    const std::string source = run_dir() / "plugin.cpp";
+    const std::string plugin = run_dir() / "plugin.so";
+    write_file(source, "#include <outbox/error.h>\n"
+                       "#include <outbox/redis_dedup_store.h>\n"
+                       "extern \"C\" bool ask()\n"
+                       "{\n"
+                       "    outbox::RedisOptions redis;\n"
+                       "    redis.host = \"silent-plugin\";\n"
+                       "    redis.ttl = redis.replay_window = std::chrono::hours(1);\n"
+                       "    redis.timeout = std::chrono::milliseconds(100);\n"
+                       "    try\n"
+                       "    {\n"
+                       "        outbox::RedisDedupStore(redis).claim(nullptr, \"c\", \"e\");\n"
+                       "    }\n"
+                       "    catch (const outbox::Error &)\n"
+                       "    {\n"
+                       "        return true;\n"
+                       "    }\n"
+                       "    return false;\n"
+                       "}\n");
+    // With symbols of templates that all share it would stay by itself.
+    const std::string exports = run_dir() / "plugin.exports";
+    write_file(exports, "{ global: ask; local: *; };\n");
+    Command compile(
+        {"sh", "-ec",
+         "g++ -std=c++17 -shared -fPIC -Wl,--version-script=" + exports + " -o " + plugin + " -I" +
+             in_source("client/include") + " -I\"$(pg_config --includedir)\" " + source + " " +
+             in_build("client/liboutbox_client.a") + " -lpq -lrdkafka -lhiredis -ldl -pthread"});
+    run_or_throw(compile, std::chrono::seconds(60));
+    auto silence = std::make_unique<Silence>();
+    void *handle = dlopen(plugin.c_str(), RTLD_NOW | RTLD_LOCAL);
+    ASSERT_NE(handle, nullptr) << dlerror();
+    const auto ask = reinterpret_cast<bool (*)()>(dlsym(handle, "ask"));
+    ASSERT_NE(ask, nullptr);
+    EXPECT_TRUE(ask());
+    EXPECT_EQ(asked, 1);
+    EXPECT_EQ(dlclose(handle), 0);
+    handle = dlopen(plugin.c_str(), RTLD_NOW | RTLD_NOLOAD);
+    ASSERT_NE(handle, nullptr) << "its thread comes back to code that is not there";
+    silence.reset();
+    EXPECT_EQ(dlclose(handle), 0);
+}
+
+#endif

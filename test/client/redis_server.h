@@ -20,6 +20,9 @@ public:
     // Starts it and waits until it answers.
     void start();
     void kill9() { process_.reset(); }
+    // It stands still, or continues.
+    void pause() { process_->pause(); }
+    void resume() { process_->resume(); }
     // As redis-cli does, without a password. Throws if Redis does not take it.
     void command(const std::vector<std::string> &words) const;
     int port() const { return port_; }

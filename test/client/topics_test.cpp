@@ -234,3 +234,39 @@ TEST(Topics, SeveralInOneConsumerKeepTheirOrderAndTheirOffsets)
         EXPECT_EQ(scene.db.value("select count(distinct key) from effects"), "6");
     }
 }
+
+// What the consumer knew of the end of the old one says nothing of the new one. And it ends, though
+// librdkafka 2.0 often does not in that case.
+TEST(Topics, OneThatIsMadeAnewBesideAConsumerLosesNothingOfTheNewOne)
+{
+    constexpr int kBefore = 30;
+    constexpr int kAfter = 60;
+    Scene scene;
+    outbox::ConsumerOptions options = scene.options();
+    options.kafka_config["topic.metadata.refresh.interval.ms"] = "500";
+    const auto write = [&](int from, int to)
+    {
+        RecordWriter writer(kafka().bootstrap());
+        for (int i = from; i < to; ++i)
+            writer.send(scene.topic, "k", "{}", event_id(i), {}, 0);
+        writer.flush();
+    };
+    write(0, kBefore);
+    {
+        RunningConsumer consumer(options, &insert_effect);
+        EXPECT_TRUE(scene.reaches(kBefore));
+        EXPECT_TRUE(scene.drained(options.consumer));
+        delete_topic(kafka().bootstrap(), scene.topic);
+        kafka().create_topic(scene.topic);
+        write(kBefore, kBefore + 1);
+        EXPECT_TRUE(scene.reaches(kBefore + 1));
+        // Longer than offsets wait until they are committed.
+        std::this_thread::sleep_for(2 * options.commit_interval);
+        consumer.finish();
+    }
+    write(kBefore + 1, kBefore + 1 + kAfter);
+    RunningConsumer consumer(options, &insert_effect);
+    EXPECT_TRUE(scene.reaches(kBefore + 1 + kAfter));
+    consumer.finish();
+    EXPECT_EQ(scene.effects(), kBefore + 1 + kAfter);
+}

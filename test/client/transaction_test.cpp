@@ -207,6 +207,7 @@ TEST(Transaction, AConnectionThatIsLeftInAnOddModeFailsItsRecordOnly)
              PQsetSingleRowMode(c);
              PQclear(PQgetResult(c));
          }},
+        {"finished", [](PGconn *c) { PQfinish(c); }},
         {"reset", [](PGconn *c) { PQreset(c); }},
         {"reset, begun", [](PGconn *c)
          {

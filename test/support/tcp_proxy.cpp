@@ -73,6 +73,8 @@ TcpProxy::set(Mode mode, Milliseconds delay)
 {
     delay_ms_ = static_cast<int>(delay.count());
     mode_ = mode;
+    const unsigned turn = turns_;
+    (void) wait_until(std::chrono::seconds(10), [&] { return turns_ != turn; });
 }
 
 void
@@ -159,6 +161,7 @@ TcpProxy::serve()
     while (!stopping_)
     {
         std::vector<pollfd> watched = {{listener_, POLLIN, 0}};
+        ++turns_;
         const Mode mode = mode_;
         const bool moving = mode != Mode::kBlackHole;
         const bool answers = moving && mode != Mode::kNoAnswers;

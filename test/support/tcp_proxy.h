@@ -32,6 +32,7 @@ public:
 
     int port() const { return port_; }
     void forward_to(int port) { target_ = port; }
+    // From its return on nothing is done any more as before.
     void set(Mode mode, Milliseconds delay = Milliseconds(0));
     // Closes the connection of a client that sends this, in one piece, as often as that. Before the
     // first connection.
@@ -72,6 +73,7 @@ private:
     std::atomic<int> delay_ms_{0};
     std::atomic<int> cuts_left_{0};
     std::string cut_at_;
+    std::atomic<unsigned> turns_{0}; // that serve() has begun
     std::atomic<bool> stopping_{false};
     std::list<Connection> connections_; // of the thread
     std::thread thread_;

@@ -44,13 +44,13 @@ struct OUTBOX_API Record
 };
 
 // Makes the effect of one event. `transaction` is a connection with an open transaction, in which
-// the event is already marked as processed; the handler neither ends that transaction nor lets an
-// error of SQL in it pass. A commit is refused with SQLSTATE 2D000 (by a server's library from
-// 0.2.1 on; an older one's is noticed). With a store that is not transactional it is null.
-// Returning means: the effect is made. Any exception means: it is not; everything done in the
-// transaction is rolled back. Afterwards the session's settings, role, channels, cursors and
-// advisory locks are as they were when the connection was made; temporary tables and prepared
-// statements stay.
+// the event is already marked as processed; the handler neither ends that transaction, nor closes
+// the connection, nor lets an error of SQL in it pass. A commit is refused with SQLSTATE 2D000 (by
+// a server's library from 0.2.1 on; an older one's is noticed). With a store that is not
+// transactional it is null. Returning means: the effect is made. Any exception means: it is not;
+// everything done in the transaction is rolled back. Afterwards the session's settings, role,
+// channels, cursors and advisory locks are as they were when the connection was made; temporary
+// tables and prepared statements stay.
 using Handler = std::function<void(PGconn *transaction, const Record &record)>;
 
 enum class OffsetPolicy
@@ -113,7 +113,7 @@ struct ConsumerOptions
 
     // How often offsets are committed to Kafka; they are as well before partitions are given up.
     std::chrono::milliseconds commit_interval{500};
-    // Longest time that leaving the group may take when run() ends.
+    // One budget for what run() waits for when it ends, see stop().
     std::chrono::milliseconds close_timeout{10000};
 
     // Gets one line of text for everything that a person may want to know, from the thread of
@@ -149,12 +149,15 @@ public:
     void run();
 
     // Makes run() return as soon as the handler that is running has ended and its transaction is
-    // committed, with all handlers of its batch; at once if there is none. Leaving the group
-    // takes close_timeout at most; a name service that does not answer holds up nothing beyond
-    // that. librdkafka may: it waits up to a minute for a Kafka that does not answer the commit of
-    // an offset, and has been seen to wait without end when a topic was made anew beside the
-    // consumer. May be called from any thread and from a signal handler. A stop() before run(), or
-    // while a run() leaves with an exception, makes the next one return at once.
+    // committed, with all handlers of its batch; at once if there is none. Then run() takes
+    // close_timeout for all of the commit, the dedup store in Redis, the offsets and leaving the
+    // group, and 12 s more at most, whoever does not answer: PostgreSQL, Redis, Kafka, a name
+    // service. Those are for librdkafka: its threads have 5 s to end, as they have in ~Consumer();
+    // after that the client is left behind, and a warning says so. It keeps its memory, threads and
+    // connections until it ends by itself, and calls and frees nothing of the application's. What
+    // was not committed in time is done again by whoever comes next. A DedupStore of your own takes
+    // its own time. May be called from any thread and from a signal handler. A stop() before run(),
+    // or while a run() leaves with an exception, makes the next one return at once.
     void stop() noexcept;
 
 private:

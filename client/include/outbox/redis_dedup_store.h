@@ -14,6 +14,11 @@ namespace outbox
 inline namespace v0
 {
 
+namespace detail
+{
+class StopBudget;
+}
+
 struct RedisOptions
 {
     std::string host = "127.0.0.1";
@@ -35,7 +40,9 @@ struct RedisOptions
     // handler takes: when it is over, another consumer may begin with the same event.
     std::chrono::milliseconds lease{60000};
 
-    std::chrono::milliseconds timeout{5000}; // of the name service, of connecting, of each command
+    // Of the name service, of connecting to each address, of each command. When the Consumer is to
+    // end, half of its close_timeout for all of them, if that is less.
+    std::chrono::milliseconds timeout{5000};
 };
 
 // Claims by SET key NX PX lease before the effect; writes "done" with the ttl after it; deletes the
@@ -68,8 +75,11 @@ public:
     void release(const std::string &consumer, const std::string &event_id) override;
 
 private:
+    friend class Consumer;
     class OUTBOX_LOCAL Connection;
 
+    // null: without a limit of its own again
+    OUTBOX_LOCAL void limit_by(const detail::StopBudget *budget);
     std::string key(const std::string &consumer, const std::string &event_id) const;
 
     const RedisOptions options_;
