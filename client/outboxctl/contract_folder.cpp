@@ -71,35 +71,6 @@ is_plain_name(const std::string &name)
            name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == std::string::npos;
 }
 
-// Why there is no text; empty when there is.
-std::string
-read_text(const std::string &path, std::string &text)
-{
-    // A link or a pipe that comes in between is not followed, and not waited for.
-    const Descriptor file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-    struct stat status = {};
-    if (file.get() < 0 || ::fstat(file.get(), &status) != 0)
-        return std::string("cannot be read: ") + std::strerror(errno);
-    if (!S_ISREG(status.st_mode))
-        return "is no file";
-    text.resize(kLargestFile + 1);
-    std::size_t size = 0;
-    while (size < text.size())
-    {
-        const ssize_t count = ::read(file.get(), &text[size], text.size() - size);
-        if (count < 0 && errno == EINTR)
-            continue;
-        if (count < 0)
-            return std::string("cannot be read: ") + std::strerror(errno);
-        if (count == 0)
-            break;
-        size += static_cast<std::size_t>(count);
-    }
-    text.resize(size);
-    text.shrink_to_fit(); // many of them are held at once
-    return size > kLargestFile ? fmt::format("is larger than {} KiB", kLargestFile / 1024) : "";
-}
-
 class Reading
 {
 public:
@@ -113,7 +84,7 @@ public:
             else if (entry.is_directory())
                 read_domain(entry, name);
             else if (name == "TEMPLATE.md")
-                read_file(entry, "TEMPLATE", true);
+                add_file(entry, "TEMPLATE", true);
             else if (name != "README.md")
                 refuse(entry, "does not belong here: contracts are in directories of their "
                               "domains");
@@ -141,20 +112,15 @@ private:
             else if (entry.path().extension() != ".md")
                 refuse(entry, "is no contract: their names end in .md");
             else if (name != "README.md")
-                read_file(entry, entry.path().stem(), false);
+                add_file(entry, entry.path().stem(), false);
         }
     }
 
-    void read_file(const fs::directory_entry &entry, const std::string &name, bool is_template)
+    void add_file(const fs::directory_entry &entry, const std::string &name, bool is_template)
     {
         if (folder_.files.size() == kMostEntries)
             throw Error(kFailed, fmt::format("there are more than {} contracts", kMostEntries));
-        ContractFile file{entry.path(), name, is_template, ""};
-        const std::string why = read_text(file.path, file.text);
-        if (!why.empty())
-            refuse(entry, why);
-        else
-            folder_.files.push_back(std::move(file));
+        folder_.files.push_back({entry.path(), name, is_template});
     }
 
     Folder folder_;
@@ -166,6 +132,34 @@ Folder
 read_folder(const std::string &directory)
 {
     return Reading().read(directory);
+}
+
+std::string
+read_contract(const ContractFile &contract, std::string &text)
+{
+    // A link or a pipe that comes in between is not followed, and not waited for.
+    const Descriptor file(
+        ::open(contract.path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    struct stat status = {};
+    if (file.get() < 0 || ::fstat(file.get(), &status) != 0)
+        return std::string("cannot be read: ") + std::strerror(errno);
+    if (!S_ISREG(status.st_mode))
+        return "is no file";
+    text.resize(kLargestFile + 1);
+    std::size_t size = 0;
+    while (size < text.size())
+    {
+        const ssize_t count = ::read(file.get(), &text[size], text.size() - size);
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count < 0)
+            return std::string("cannot be read: ") + std::strerror(errno);
+        if (count == 0)
+            break;
+        size += static_cast<std::size_t>(count);
+    }
+    text.resize(size);
+    return size > kLargestFile ? fmt::format("is larger than {} KiB", kLargestFile / 1024) : "";
 }
 
 } // namespace outbox::ctl

@@ -14,7 +14,6 @@ struct ContractFile
     std::string path; // with the folder's, as it was named
     std::string name; // without ".md"
     bool is_template; // DIR/TEMPLATE.md
-    std::string text;
 };
 
 // A problem, and in which file.
@@ -30,8 +29,11 @@ struct Folder
     std::vector<FileProblem> problems;
 };
 
-// Reads all contracts. What does not belong there becomes a problem; links are not followed, and no
-// file is read beyond 256 KiB. Throws Error when the folder itself cannot be read.
+// Finds all contracts. What does not belong there becomes a problem; links are not followed. Throws
+// Error when the folder itself cannot be read.
 Folder read_folder(const std::string &directory);
+
+// Reads one of them, up to 256 KiB. Says why there is no text; empty when there is.
+std::string read_contract(const ContractFile &file, std::string &text);
 
 } // namespace outbox::ctl

@@ -64,12 +64,19 @@ take_date(Taker &text)
     return between(text.digits(2), 1, kDays[month - 1] + (month == 2 && leap ? 1 : 0));
 }
 
-// With its zone, as RFC 3339 wants it; a second may be a leap second.
+// With its zone, as RFC 3339 wants it; a leap second is the last one of a day in UTC.
 bool
 take_time(Taker &text)
 {
-    if (!between(text.digits(2), 0, 23) || !text.one_of(":") || !between(text.digits(2), 0, 59) ||
-        !text.one_of(":") || !between(text.digits(2), 0, 60))
+    constexpr int kDay = 24 * 60; // minutes
+    const int hour = text.digits(2);
+    if (!between(hour, 0, 23) || !text.one_of(":"))
+        return false;
+    const int minute = text.digits(2);
+    if (!between(minute, 0, 59) || !text.one_of(":"))
+        return false;
+    const int second = text.digits(2);
+    if (!between(second, 0, 60))
         return false;
     if (text.one_of("."))
     {
@@ -78,10 +85,21 @@ take_time(Taker &text)
         while (text.digits(1) >= 0)
             continue;
     }
-    if (text.one_of("Zz"))
-        return true;
-    return text.one_of("+-") && between(text.digits(2), 0, 23) && text.one_of(":") &&
-           between(text.digits(2), 0, 59);
+    int ahead = 0; // of UTC, in minutes
+    if (!text.one_of("Zz"))
+    {
+        const bool behind = text.one_of("-");
+        if (!behind && !text.one_of("+"))
+            return false;
+        const int hours = text.digits(2);
+        if (!between(hours, 0, 23) || !text.one_of(":"))
+            return false;
+        const int minutes = text.digits(2);
+        if (!between(minutes, 0, 59))
+            return false;
+        ahead = (behind ? -1 : 1) * (hours * 60 + minutes);
+    }
+    return second < 60 || (hour * 60 + minute - ahead + kDay) % kDay == kDay - 1;
 }
 
 } // namespace

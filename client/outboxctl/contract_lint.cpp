@@ -44,8 +44,15 @@ public:
 
     void check(const ContractFile &file)
     {
+        std::string text;
+        const std::string why = read_contract(file, text);
+        if (!why.empty())
+        {
+            add(file, 1, "this " + why);
+            return;
+        }
         const Bounded checked =
-            run_bounded([&file] { return checked_as_json(file.text); }, kSecondsForOne);
+            run_bounded([&text] { return checked_as_json(text); }, kSecondsForOne);
         if (!checked.done)
         {
             add(file, 1,

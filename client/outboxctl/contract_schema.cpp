@@ -4,6 +4,7 @@
 
 #include "characters.h"
 #include "contract_formats.h"
+#include "contract_values.h"
 #include "units.h"
 
 #include <fmt/format.h>
@@ -12,7 +13,6 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <regex>
 #include <stdexcept>
 
 namespace outbox::ctl
@@ -29,38 +29,6 @@ constexpr std::size_t kMostViolations = 10;
 // std::regex calls itself for each character, see kMostStack in bounded.cpp.
 constexpr std::size_t kLongestMatched = 100000;
 
-// All 64 bits of whole numbers, where this type has as many.
-long double
-number_of(const json &value)
-{
-    if (value.is_number_unsigned())
-        return static_cast<long double>(value.get<std::uint64_t>());
-    return value.is_number_integer() ? static_cast<long double>(value.get<std::int64_t>())
-                                     : static_cast<long double>(value.get<double>());
-}
-
-bool
-is_whole(const json &value)
-{
-    return value.is_number_integer() ||
-           (value.is_number_float() && std::trunc(value.get<double>()) == value.get<double>());
-}
-
-// Neither 19.99 nor 0.01 is what it says in binary, so the quotient is whole but for what that
-// costs.
-bool
-is_multiple(const json &value, const json &divisor)
-{
-    const long double number = number_of(value);
-    const long double by = number_of(divisor);
-    if (is_whole(value) && is_whole(divisor))
-        return std::fmod(number, by) == 0;
-    const long double quotient = number / by;
-    return std::abs(quotient - std::round(quotient)) <=
-           4 * static_cast<long double>(std::numeric_limits<double>::epsilon()) *
-               std::abs(quotient);
-}
-
 bool
 is_of_type(const json &value, const std::string &type)
 {
@@ -71,17 +39,6 @@ is_of_type(const json &value, const std::string &type)
     return type == value.type_name();
 }
 
-bool
-has_equal_items(const json &list)
-{
-    std::vector<const json *> items;
-    for (const json &item : list)
-        items.push_back(&item);
-    std::sort(items.begin(), items.end(), [](const json *a, const json *b) { return *a < *b; });
-    return std::adjacent_find(items.begin(), items.end(),
-                              [](const json *a, const json *b) { return *a == *b; }) != items.end();
-}
-
 std::string
 below(const std::string &pointer, const std::string &name)
 {
@@ -89,12 +46,6 @@ below(const std::string &pointer, const std::string &name)
 }
 
 } // namespace
-
-std::wregex
-compiled_pattern(const std::string &pattern)
-{
-    return std::wregex(characters_of(pattern), std::regex::ECMAScript);
-}
 
 struct CompiledSchema::Compiled
 {
@@ -189,10 +140,12 @@ private:
                 good = refuse(found, at, "Value type not permitted by 'type' constraint.");
         }
         const json *values = find(schema, "enum");
-        if (values != nullptr && std::find(values->begin(), values->end(), value) == values->end())
+        if (values != nullptr &&
+            std::none_of(values->begin(), values->end(),
+                         [&](const json &one) { return is_equal(one, value); }))
             good = refuse(found, at, "Value is none of those of 'enum'.");
         const json *constant = find(schema, "const");
-        if (constant != nullptr && *constant != value)
+        if (constant != nullptr && !is_equal(*constant, value))
             good = refuse(found, at, "Value is not that of 'const'.");
         return good;
     }

@@ -12,6 +12,7 @@
 #include <stdexcept>
 
 #include <poll.h>
+#include <sys/resource.h>
 
 namespace outbox::ctl
 {
@@ -21,6 +22,7 @@ namespace
 
 constexpr const char *kConnectLimit = "10"; // seconds, for each address
 constexpr auto kAnswerLimit = std::chrono::seconds(60);
+constexpr long kMostMemory = 2L * 1024 * 1024; // KiB; whole answers are held
 
 // Of the transaction alone: a pooler gives the connection to somebody else after it, who would work
 // with our settings.
@@ -67,6 +69,14 @@ to_iso_time(std::string text)
     text.replace(zone, 3, "Z");
     text[blank] = 'T';
     return text;
+}
+
+// At most until now, in KiB.
+long
+memory_used()
+{
+    rusage used = {};
+    return getrusage(RUSAGE_SELF, &used) == 0 ? used.ru_maxrss : 0;
 }
 
 std::string
@@ -354,6 +364,12 @@ Database::last_result(Clock::time_point deadline)
     PostponedStop stop;
     for (;;)
     {
+        // A server that always has something to say is never waited for.
+        if (Clock::now() >= deadline)
+            throw ConnectionError("the server did not finish its answer within " +
+                                  std::to_string(kAnswerLimit.count()) + " s");
+        if (memory_used() > kMostMemory)
+            throw ConnectionError("the server's answer takes more than 2 GiB of memory");
         const int unsent = PQflush(connection);
         if (unsent < 0)
             throw ConnectionError(connection_error());
