@@ -221,7 +221,9 @@ read_columns(const EventTables::Slot &slot, int number, TimestampTz now, EventRo
     }
 }
 
-// Reads the row at a place, if it is the one of these numbers: another one may have been put there.
+// Reads the row at a place, if it is the one of these numbers: another one may have been put there,
+// or the table may have become shorter since. To read past its end would be an error, and from
+// PostgreSQL 16 on leave a page in the buffers that makes the next one's INSERT fail.
 bool
 read_at(EventTables *tables, int number, ItemPointerData place, int64 xid, int64 seq,
         TimestampTz now, EventRow *event)
@@ -229,8 +231,9 @@ read_at(EventTables *tables, int number, ItemPointerData place, int64 xid, int64
     EventTables::Slot &slot = tables->slots[number];
     bool again = false;
     bool all_dead = false;
-    if (slot.fetch == nullptr || !table_index_fetch_tuple(slot.fetch, &place, GetActiveSnapshot(),
-                                                          slot.row, &again, &all_dead))
+    if (slot.fetch == nullptr || ItemPointerGetBlockNumber(&place) >= slot.blocks ||
+        !table_index_fetch_tuple(slot.fetch, &place, GetActiveSnapshot(), slot.row, &again,
+                                 &all_dead))
         return false;
     slot_getallattrs(slot.row);
     const Columns row = {slot};

@@ -200,8 +200,8 @@ OpenResult
 open_slot(EventTables *tables, int number)
 {
     EventTables::Slot &slot = tables->slots[number];
-    const OpenResult opened =
-        RelationGetNumberOfBlocks(slot.table) == 0 ? OpenResult::opened : open_index(&slot, number);
+    slot.blocks = RelationGetNumberOfBlocks(slot.table);
+    const OpenResult opened = slot.blocks == 0 ? OpenResult::opened : open_index(&slot, number);
     if (opened == OpenResult::opened)
         tell_truncation(slot, number);
     return opened;

@@ -17,6 +17,7 @@ struct EventTables
         Relation index; // null: the slot is empty for the snapshot, or not opened
         IndexFetchTableData *fetch;
         TupleTableSlot *row;
+        BlockNumber blocks;                // what the snapshot sees is in these
         AttrNumber columns[kEventColumns]; // where each of EventColumn is in this partition
     };
     Slot slots[kRingSlots];
