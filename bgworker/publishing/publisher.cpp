@@ -5,6 +5,7 @@
 #include "durability.h"
 
 #include "bgworker/guard.h"
+#include "bgworker/relay/numbers.h"
 #include "bgworker/short_transaction.h"
 
 #include "extension/settings.h"
@@ -282,9 +283,11 @@ bool
 Publisher::read_keys()
 {
     XLogRecPtr commit_lsn = InvalidXLogRecPtr;
+    int64 largest_seq = 0;
     while (keys_.need_scan())
-        if (!scan_keys(&tables_, &keys_, &commit_lsn))
+        if (!scan_keys(&tables_, &keys_, &commit_lsn, &largest_seq))
             return false;
+    learn_number(largest_seq);
     if (settings.guard_durability)
         make_durable_here(commit_lsn);
     return true;

@@ -86,7 +86,8 @@ note_commit(CommitLog *log, uint64 xid)
 
 // Returns false when a shutdown was requested, or `keys` has no place left.
 bool
-scan_range(const EventTables::Slot &slot, const IndexRange &range, WindowKeys *keys, CommitLog *log)
+scan_range(const EventTables::Slot &slot, const IndexRange &range, WindowKeys *keys, CommitLog *log,
+           int64 *largest_seq)
 {
     ScanKeyData scan_keys[3];
     const int count = set_keys(scan_keys, range);
@@ -110,6 +111,7 @@ scan_range(const EventTables::Slot &slot, const IndexRange &range, WindowKeys *k
         if (!(point < range.first))
         {
             note_commit(log, point.xid);
+            *largest_seq = Max(*largest_seq, point.seq);
             more = keys->offer(point.xid, point.seq, make_locator(range.slot, place));
         }
         if (++entries % kInterruptInterval == 0)
@@ -330,7 +332,7 @@ take_snapshot(XidSnapshot *snapshot)
 }
 
 bool
-scan_keys(EventTables *tables, WindowKeys *keys, XLogRecPtr *commit_lsn)
+scan_keys(EventTables *tables, WindowKeys *keys, XLogRecPtr *commit_lsn, int64 *largest_seq)
 {
     CommitLog log = {PG_UINT64_MAX, *commit_lsn};
     const size_t ranges = keys->ranges().size();
@@ -343,7 +345,7 @@ scan_keys(EventTables *tables, WindowKeys *keys, XLogRecPtr *commit_lsn)
         keys->begin_range(i);
         const EventTables::Slot &slot = tables->slots[range.slot];
         if (slot.index != nullptr && range.first.xid <= reach[range.slot] &&
-            !scan_range(slot, range, keys, &log))
+            !scan_range(slot, range, keys, &log, largest_seq))
             return false;
     }
     *commit_lsn = log.latest;

@@ -37,8 +37,9 @@ struct EventRow
 void take_snapshot(XidSnapshot *snapshot);
 
 // Runs the scan that `keys` needs. Raises *commit_lsn to the last commit record that may not be
-// flushed yet, of all transactions met. Returns false when a shutdown was requested meanwhile.
-bool scan_keys(EventTables *tables, WindowKeys *keys, XLogRecPtr *commit_lsn);
+// flushed yet, of all transactions met, and *largest_seq to the largest number met. Returns false
+// when a shutdown was requested meanwhile.
+bool scan_keys(EventTables *tables, WindowKeys *keys, XLogRecPtr *commit_lsn, int64 *largest_seq);
 
 // Reads the row of a key: at its place, or, when the table was rewritten since, where the index
 // says that it is. False when there is no such row: its subtransaction or transaction was rolled

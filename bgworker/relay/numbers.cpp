@@ -9,16 +9,24 @@ namespace outbox
 {
 
 void
+learn_number(int64 seq)
+{
+    static int64 learned = 0;
+    if (seq <= learned || !OidIsValid(find_own_relation("events_seq")))
+        return; // without the sequence, who emits says so
+    note_given_to(seq);
+    learned = seq;
+}
+
+void
 learn_numbers(int64 last_seq)
 {
-    if (!OidIsValid(find_own_relation("events_seq")))
-        return; // who emits says so
-    note_given_to(last_seq);
+    learn_number(last_seq);
     spi_connect();
     spi_execute("select coalesce(pg_catalog.max(d.seq), 0) from outbox.deliveries d", 0, nullptr,
                 nullptr, SPI_OK_SELECT);
     bool is_null;
-    note_given_to(
+    learn_number(
         DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &is_null)));
     SPI_finish();
 }

@@ -11,6 +11,9 @@ namespace outbox
 // waiting, and by `last_seq`. From then on backends know it themselves.
 void learn_numbers(int64 last_seq);
 
+// The same of what waits, which is known once the first window is read.
+void learn_number(int64 seq);
+
 // Sets the sequence forward when somebody has set it back. Does nothing when it is locked.
 void check_numbers();
 

@@ -84,6 +84,34 @@ REAL_KAFKA_TEST(SetBack, ARelayThatStartsSetsTheSequenceForward)
     expect_distinct(scene.db());
 }
 
+// What the server knew is gone, and nothing of what waits has a number in outbox.deliveries or in
+// the position.
+TEST(SetBack, ARelayThatStartsCountsWhatWaits)
+{
+    OwnCluster server;
+    TestDatabase database(server);
+    Db db = database.connect();
+    const std::string first =
+        db.value("select outbox.emit($1, 'k', 'good', '{}')", database.type());
+    ASSERT_EQ(db.value("select outbox.wait_published($1, '20 s')", first), "t");
+    db.exec("select outbox.pause('test')");
+    ASSERT_TRUE(database.reaches_state("paused"));
+    db.exec("select count(outbox.emit($1, 'k', 'good', '{}')) from generate_series(1, 50)",
+            database.type());
+    db.exec("select setval('outbox.events_seq', 1)");
+    server.stop();
+    server.start();
+    db = database.connect();
+    EXPECT_TRUE(
+        wait_until(std::chrono::seconds(20), [&]
+                   { return db.value("select last_value > 50 from outbox.events_seq") == "t"; }));
+    db.exec("select count(outbox.emit($1, 'k', 'good', '{}')) from generate_series(1, 50)",
+            database.type());
+    expect_distinct(db);
+    db.exec("select outbox.resume()");
+    EXPECT_EQ(db.value("select outbox.drain('20 s')"), "t");
+}
+
 // A new extension counts from 1.
 TEST(SetBack, AnExtensionThatIsMadeAnewCountsFromItsBeginning)
 {
