@@ -613,6 +613,7 @@ extern "C" PGDLLEXPORT void
 outbox_relay_main(Datum slot_number)
 {
     using namespace outbox;
+    end_without_exit_handlers();
     pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
     pqsignal(SIGHUP, SignalHandlerForConfigReload);
     BackgroundWorkerUnblockSignals();

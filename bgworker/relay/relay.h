@@ -80,6 +80,9 @@ void leave_problem(const char *problem);
 // Ends the process; the launcher learns why.
 [[noreturn]] void exit_as(RelayExit reason);
 
+// However the process ends from here on, no library's exit handlers run. To be called first.
+void end_without_exit_handlers();
+
 // Ends the process until the extension and the library are of one version. Told once, as below.
 [[noreturn]] void stop_for_version(Installed installed, const char *version);
 

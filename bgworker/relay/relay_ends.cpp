@@ -124,6 +124,16 @@ show_problem(RelayReport *report)
         show_if_newer(report, wait.problem, wait.since);
 }
 
+// Registered when PostgreSQL has cleaned up, so that it comes first of what exit() runs: handlers
+// and destructors of libraries take down what librdkafka's threads still use, such as OpenSSL's
+// locks. A client that does not end within its limit is left behind with its threads.
+void
+end_without_exit_handlers()
+{
+    on_proc_exit(
+        [](int, Datum) { (void) on_exit([](int status, void *) { _exit(status); }, nullptr); }, 0);
+}
+
 void
 exit_as(RelayExit reason)
 {

@@ -114,12 +114,13 @@ bool
 tells_of_crash(const std::string &line, bool kill_expected)
 {
     // The last one: a record that Kafka refused was taken for Kafka's being away.
-    static const std::array<const char *, 7> signs = {"terminated by signal",
+    static const std::array<const char *, 8> signs = {"terminated by signal",
                                                       "PANIC:",
                                                       "TRAP:",
                                                       "egmentation fault",
                                                       "AddressSanitizer",
                                                       "terminate called",
+                                                      "outbox test: ",
                                                       "cannot publish: _GAPLESS_GUARANTEE"};
     if (kill_expected && line.find("terminated by signal 9") != std::string::npos)
         return false;
@@ -231,11 +232,15 @@ PgCluster::start()
     postgres.output = log_.string();
     postgres.as_server_user = true;
     postgres.death_signal = SIGQUIT; // so that the postmaster takes its children along
+    std::string preloaded = in_build("test/tell_end.so");
     if (!clock_.empty())
-        postgres.environment = {{"LD_PRELOAD", in_build("test/set_clock.so")},
-                                {"OUTBOX_TEST_CLOCK", clock_.string()}};
+    {
+        preloaded += ":" + in_build("test/set_clock.so");
+        postgres.environment["OUTBOX_TEST_CLOCK"] = clock_.string();
+    }
     else if (pauses_)
-        postgres.environment = {{"LD_PRELOAD", in_build("test/pause_anywhere.so")}};
+        preloaded += ":" + in_build("test/pause_anywhere.so");
+    postgres.environment["LD_PRELOAD"] = preloaded;
     server_ = std::make_unique<Process>(postgres);
 
     const auto settled = [this] { return !server_->running() || accepts_connections(); };
@@ -350,9 +355,18 @@ PgCluster::new_crashes()
     std::istringstream lines(text.substr(std::min(log_checked_, text.size())));
     log_checked_ = text.size();
     std::vector<std::string> crashes;
+    bool in_stack = false;
     for (std::string line; std::getline(lines, line);)
-        if (tells_of_crash(line, kill_expected_))
+    {
+        in_stack = in_stack && !line.empty() && line.back() == ']'; // a frame
+        if (in_stack)
+            crashes.back() += "\n" + line;
+        else if (tells_of_crash(line, kill_expected_))
+        {
             crashes.push_back(line);
+            in_stack = line.find("outbox test: crash") == 0;
+        }
+    }
     return crashes;
 }
 
