@@ -23,9 +23,15 @@ namespace
 
 constexpr std::size_t kMostText = 16UL * 1024 * 1024;
 constexpr int kOutOfMemory = 2;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+// A sanitizer reserves more than any limit, and its frames are larger.
+constexpr rlim_t kMostMemory = RLIM_INFINITY;
+constexpr rlim_t kMostStack = 2048UL * 1024 * 1024;
+#else
 constexpr rlim_t kMostMemory = 1024UL * 1024 * 1024;
 // Recursion is what uses it up. The kernel leaves the stack at least 128 MiB before other memory.
 constexpr rlim_t kMostStack = 120UL * 1024 * 1024;
+#endif
 
 template <class Resource>
 void

@@ -18,7 +18,6 @@ const std::wstring kNoSpaces = L"\\0-\\x08\\x0e-\\x1f!-\\x9f\\u00a1-\\u167f\\u16
                                L"\\u200b-\\u2027\\u202a-\\u202e\\u2030-\\u205e\\u2060-\\u2fff"
                                L"\\u3001-\\ufefe\\uff00-" +
                                std::wstring(1, static_cast<wchar_t>(0x10ffff));
-constexpr const wchar_t *kAnyButLineEnds = L"[^\\n\\r\\u2028\\u2029]";
 
 std::wstring
 escaped(wchar_t control)
@@ -48,9 +47,6 @@ public:
             case L']':
                 in_brackets_ = false;
                 result_ += c;
-                break;
-            case L'.':
-                result_ += in_brackets_ ? L"." : kAnyButLineEnds;
                 break;
             default:
                 result_ += c;

@@ -1,7 +1,10 @@
 // contracts lint: the folder, and the form of a contract
 #include "contracts.h"
 
+#include <cstdlib>
+
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "support/tree.h"
 
@@ -170,6 +173,28 @@ TEST_F(Contracts, AFolderHasTenThousandFilesAtMost)
     refuses("contracts");
     write("orders/a.md", "");
     refuses("files in");
+}
+
+// They are read one by one: all of them together would be more than it may have here.
+TEST_F(Contracts, AFolderMayBeLargerThanTheMemory)
+{
+    if (std::getenv("OUTBOXCTL") != nullptr)
+        GTEST_SKIP() << "a sanitizer takes more memory than that";
+    constexpr int kFiles = 400;
+    constexpr std::size_t kSize = 250 * 1024;
+    for (int i = 0; i < kFiles; i++)
+    {
+        const std::string path = "orders/c" + std::to_string(i) + ".md";
+        write(path, "");
+        std::filesystem::resize_file(folder_ / path, kSize); // it takes no place
+    }
+    Command lint({"sh", "-c", "ulimit -v 100000 && exec \"$0\" contracts lint \"$1\"", outboxctl(),
+                  folder_.string()});
+    const Finished ran = run(lint, std::chrono::seconds(60));
+    ASSERT_TRUE(WIFEXITED(ran.status));
+    EXPECT_EQ(WEXITSTATUS(ran.status), 4) << ran.output.substr(0, 1000);
+    EXPECT_NE(ran.output.find(": " + std::to_string(kFiles) + " problem"), std::string::npos)
+        << ran.output.substr(0, 1000);
 }
 
 TEST_F(Contracts, AFolderThatIsNotThereOrEmptyIsAnError)
