@@ -117,7 +117,7 @@ struct ConsumerOptions
     std::chrono::milliseconds close_timeout{10000};
 
     // Gets one line of text for everything that a person may want to know, from the thread of
-    // run(). Never contains passwords. None: warnings and errors go to stderr.
+    // run() or of ~Consumer(). Never contains passwords. None: warnings and errors go to stderr.
     std::function<void(LogLevel, const std::string &)> log;
 };
 
@@ -151,10 +151,10 @@ public:
     // Makes run() return as soon as the handler that is running has ended and its transaction is
     // committed, with all handlers of its batch; at once if there is none. Then run() takes
     // close_timeout for all of the commit, the dedup store in Redis, the offsets and leaving the
-    // group, and 12 s more at most, whoever does not answer: PostgreSQL, Redis, Kafka, a name
-    // service. Those are for librdkafka: its threads have 5 s to end, as they have in ~Consumer();
-    // after that the client is left behind, and a warning says so. It keeps its memory, threads and
-    // connections until it ends by itself, and calls and frees nothing of the application's. What
+    // group, and at most 12 s more, whoever does not answer: PostgreSQL, Redis, Kafka, a name
+    // service. librdkafka's threads have 5 s of these to end, and as long in ~Consumer(). A client
+    // that has not ended by then is left behind, and a warning says so: it keeps its memory,
+    // threads and connections until it ends by itself, and calls nothing of the application's. What
     // was not committed in time is done again by whoever comes next. A DedupStore of your own takes
     // its own time. May be called from any thread and from a signal handler. A stop() before run(),
     // or while a run() leaves with an exception, makes the next one return at once.
