@@ -121,18 +121,21 @@ is_our_trigger(const Trigger &trigger)
            is_own(ProcedureRelationId, trigger.tgfoid);
 }
 
+// Goes by a copy: a look into the catalogue hears of changes, also of others' ANALYZE, and makes
+// what the relation has of its triggers anew.
 bool
 has_other_triggers(Relation table)
 {
-    const TriggerDesc *triggers = table->trigdesc;
-    for (int i = 0; triggers != nullptr && i < triggers->numtriggers; i++)
+    TriggerDesc *triggers = CopyTriggerDesc(table->trigdesc);
+    bool found = false;
+    for (int i = 0; triggers != nullptr && i < triggers->numtriggers && !found; i++)
     {
         const Trigger &trigger = triggers->triggers[i];
-        if (TRIGGER_FOR_INSERT(trigger.tgtype) && trigger.tgenabled != TRIGGER_DISABLED &&
-            !is_our_trigger(trigger))
-            return true;
+        found = TRIGGER_FOR_INSERT(trigger.tgtype) && trigger.tgenabled != TRIGGER_DISABLED &&
+                !is_our_trigger(trigger);
     }
-    return false;
+    FreeTriggerDesc(triggers);
+    return found;
 }
 
 void

@@ -109,7 +109,7 @@ other_trigger(const TriggerData *data, bool last_first)
         if (trigger.tgoid == data->tg_trigger->tgoid)
             return nullptr;
         if (fires_before_insert(trigger) && trigger.tgfoid != data->tg_trigger->tgfoid)
-            return trigger.tgname;
+            return pstrdup(trigger.tgname);
     }
     return nullptr;
 }

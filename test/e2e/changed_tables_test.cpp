@@ -1,4 +1,7 @@
 // What a database administrator may do to outbox.events, and the relay still reads it right.
+#include <atomic>
+#include <thread>
+
 #include "servers.h"
 
 using namespace outbox::test;
@@ -39,4 +42,52 @@ TEST(ChangedTables, TheRelayReadsPartitionsWhoseColumnsAreInOtherPlaces)
             "alter table outbox.events_0 alter column event_type set not null;"
             "alter table outbox.events attach partition outbox.events_0 for values in (0); commit");
     expect_event("in other places");
+}
+
+// What a session knows of our tables is made anew when one of them has changed, and of that it
+// hears at any look into the catalogue. New sessions look most.
+TEST(ChangedTables, SessionsThatHearOfChangesWhileTheyLookCrashNothing)
+{
+    constexpr int kSessions = 4;
+    constexpr int kTurns = 100;
+    OwnCluster server;
+    TestDatabase database(server);
+    const pid_t relay = database.relay_pid();
+    std::atomic<int> busy{kSessions};
+    std::vector<std::thread> threads;
+    for (int n = 0; n < kSessions; ++n)
+        threads.emplace_back(
+            [&, n]
+            {
+                try
+                {
+                    for (int i = 0; i < kTurns; ++i)
+                        database.connect().exec("select outbox.emit($1, $2, 'e', '{}')",
+                                                database.type(), "k" + std::to_string(n));
+                }
+                catch (const std::exception &error)
+                {
+                    ADD_FAILURE() << error.what();
+                }
+                --busy;
+            });
+    for (int n = 0; n < 2; ++n)
+        threads.emplace_back(
+            [&]
+            {
+                try
+                {
+                    Db db = database.connect();
+                    while (busy > 0)
+                        db.exec("analyze outbox.events_0, outbox.events_1");
+                }
+                catch (const std::exception &error)
+                {
+                    ADD_FAILURE() << error.what();
+                }
+            });
+    for (std::thread &thread : threads)
+        thread.join();
+    EXPECT_EQ(database.connect().value("select outbox.drain('20 s')"), "t");
+    EXPECT_EQ(database.relay_pid(), relay) << "the relay was restarted";
 }
