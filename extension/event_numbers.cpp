@@ -18,19 +18,32 @@ namespace
 // What is beyond was not counted to, but set: it is not remembered, so that it can be set back.
 constexpr uint64 kLastPossible = static_cast<uint64>(1) << 62;
 
+// CREATE EXTENSION may still be rolled back, and the numbers of the one before count again then.
+bool
+is_of_this_transaction(Oid sequence)
+{
+    Relation relation = RelationIdGetRelation(sequence);
+    const bool made =
+        !RelationIsValid(relation) || relation->rd_createSubid != InvalidSubTransactionId;
+    if (RelationIsValid(relation))
+        RelationClose(relation);
+    return made;
+}
+
 // Where the largest number that is known to have been given stands; 0: none. Null: nowhere.
 DatabaseSlot *
 numbered_slot(Oid sequence)
 {
     DatabaseSlot *slot = own_slot();
+    if (slot == nullptr || pg_atomic_read_u32(&slot->numbered_by) == sequence)
+        return slot;
+    if (is_of_this_transaction(sequence))
+        return nullptr;
     // After CREATE EXTENSION it counts from 1. Two that see that at once only forget what one of
     // them has noted meanwhile.
-    if (slot != nullptr && pg_atomic_read_u32(&slot->numbered_by) != sequence)
-    {
-        pg_atomic_write_u64(&slot->largest_seq, 0);
-        pg_write_barrier();
-        pg_atomic_write_u32(&slot->numbered_by, sequence);
-    }
+    pg_atomic_write_u64(&slot->largest_seq, 0);
+    pg_write_barrier();
+    pg_atomic_write_u32(&slot->numbered_by, sequence);
     return slot;
 }
 
@@ -134,7 +147,7 @@ put_right(DatabaseSlot *slot, Oid sequence, bool quiet)
     return seq;
 }
 
-// Nothing when it is not known what was given: the library is not preloaded.
+// Nothing when it is not known what was given.
 void
 set_right(int64 given, bool quiet)
 {

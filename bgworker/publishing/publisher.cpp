@@ -366,7 +366,7 @@ bool
 Publisher::is_done(const EventRow &event, const EventKey *key)
 {
     const auto found = done_.find(event.seq);
-    if (found == done_.end() && !redelivery_.is_settled(event.seq))
+    if (found == done_.end() && !redelivery_.is_settled(event.seq, event.id))
         return false;
     const bool published = found != done_.end() && found->second;
     const std::uint64_t tag = progress_.add(event.seq, 0, event.emitted_at, key->locator);

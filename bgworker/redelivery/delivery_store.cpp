@@ -77,6 +77,7 @@ constexpr const char *kWaiting =
 
 constexpr const char *kSettled =
     "select d.seq from outbox.deliveries d where d.seq operator(pg_catalog.=) $1 "
+    "and d.event_id operator(pg_catalog.=) $2 "
     "and not d.blocking and d.state operator(pg_catalog.<>) 'WAITING'";
 
 constexpr const char *kLastSettled =
@@ -266,13 +267,13 @@ int8_array(Datum *elements, size_t count)
 }
 
 bool
-has_settled_row(int64 seq)
+has_settled_row(int64 seq, const pg_uuid_t &event_id)
 {
-    Oid types[] = {INT8OID};
-    Datum values[] = {Int64GetDatum(seq)};
+    Oid types[] = {INT8OID, UUIDOID};
+    Datum values[] = {Int64GetDatum(seq), UUIDPGetDatum(&event_id)};
     spi_connect();
     static SPIPlanPtr plan = nullptr;
-    spi_execute_kept(&plan, kSettled, 1, types, values, SPI_OK_SELECT);
+    spi_execute_kept(&plan, kSettled, 2, types, values, SPI_OK_SELECT);
     const bool found = SPI_processed > 0;
     SPI_finish();
     return found;

@@ -64,7 +64,7 @@ ArrayType *int8_array(Datum *elements, size_t count);
 int waiting_of_lane(Lane lane, int64 after, ArrayType *left_out, DeliveryRow *rows, int count);
 
 // Whether an event has a row and nothing waits for it, nor it for anything; and the last such.
-bool has_settled_row(int64 seq);
+bool has_settled_row(int64 seq, const pg_uuid_t &event_id);
 int64 last_settled_seq();
 
 // Moves a waiting event to another lane; false when somebody holds its row.

@@ -218,9 +218,9 @@ Redelivery::rolled_back()
 }
 
 bool
-Redelivery::is_settled(std::int64_t seq) const
+Redelivery::is_settled(std::int64_t seq, const pg_uuid_t &event_id) const
 {
-    return seq <= settled_up_to_ && has_settled_row(seq);
+    return seq <= settled_up_to_ && has_settled_row(seq, event_id);
 }
 
 void

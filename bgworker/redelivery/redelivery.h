@@ -86,7 +86,7 @@ public:
 
     // Whether an event has a row that nothing waits for: an operator has settled it, or its key
     // flows although it was refused. Only asked of events that are read again after a restart.
-    bool is_settled(std::int64_t seq) const;
+    bool is_settled(std::int64_t seq, const pg_uuid_t &event_id) const;
 
     // All that was in flight will not be heard of any more. No transaction.
     void forget_in_flight() noexcept;

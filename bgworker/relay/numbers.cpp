@@ -11,11 +11,9 @@ namespace outbox
 void
 learn_number(int64 seq)
 {
-    static int64 learned = 0;
-    if (seq <= learned || !OidIsValid(find_own_relation("events_seq")))
-        return; // without the sequence, who emits says so
-    note_given_to(seq);
-    learned = seq;
+    // Without the sequence, who emits says so.
+    if (seq > 0 && OidIsValid(find_own_relation("events_seq")))
+        note_given_to(seq);
 }
 
 void

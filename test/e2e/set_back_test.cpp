@@ -126,6 +126,27 @@ TEST(SetBack, AnExtensionThatIsMadeAnewCountsFromItsBeginning)
     EXPECT_EQ(db.value("select outbox.wait_published($1, '20 s')", id), "t");
 }
 
+// The numbers of the one that stays count.
+TEST(SetBack, AnExtensionWhoseMakingAnewIsRolledBackKeepsItsNumbers)
+{
+    TestDatabase database(cluster());
+    Db db = database.connect();
+    db.exec("select count(outbox.emit($1, 'k', 'good', '{}')) from generate_series(1, 50)",
+            database.type());
+    ASSERT_EQ(db.value("select outbox.drain('20 s')"), "t");
+    db.exec("begin");
+    db.exec("drop extension outbox");
+    db.exec("create extension outbox");
+    db.exec("select outbox.emit($1, 'k', 'good', '{}')", database.type());
+    db.exec("rollback");
+    db.exec("select setval('outbox.events_seq', 1)");
+    db.exec("select count(outbox.emit($1, 'k', 'good', '{}')) from generate_series(1, 50)",
+            database.type());
+    EXPECT_EQ(db.value("select count(*) from outbox.events"), "100");
+    expect_distinct(db);
+    EXPECT_EQ(db.value("select outbox.drain('20 s')"), "t");
+}
+
 // Nobody can emit then, and a relay that starts publishes what there is.
 TEST(SetBack, ASequenceThatDescendsKeepsNoRelayFromItsWork)
 {
