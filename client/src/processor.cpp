@@ -29,6 +29,7 @@ Processor::join(GroupMember *group)
 {
     group_ = group;
     in_hand_.clear();
+    left_.clear();
     singles_ = 0;
     reset_first();
 }
@@ -52,7 +53,7 @@ void
 Processor::remember_tries(const Held &held)
 {
     if (attempts_ > 0 || losses_ > 0 || singles_ > 0)
-        left_[held.place()] = {held.record.offset, attempts_, losses_, why_};
+        left_[held.place()] = {held.record.offset, held.record.event_id, attempts_, losses_, why_};
 }
 
 void
@@ -66,7 +67,7 @@ Processor::take_up_tries()
         return;
     const Tries tries = std::move(found->second);
     left_.erase(found);
-    if (tries.offset != held.record.offset)
+    if (tries.offset != held.record.offset || tries.event_id != held.record.event_id)
         return;
     if (in_hand_.size() > 1)
         singles_ = std::max<std::size_t>(singles_, 1);

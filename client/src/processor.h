@@ -132,6 +132,7 @@ private:
     struct Tries
     {
         std::int64_t offset;
+        std::string event_id; // of a topic that is made anew, another event has this offset
         int attempts;
         int losses;
         std::string why;

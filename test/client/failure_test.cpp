@@ -3,6 +3,7 @@
 #include <random>
 
 #include "harness.h"
+#include "support/kafka_admin.h"
 
 using namespace outbox::test;
 
@@ -137,6 +138,41 @@ TEST(Failure, APoisonRecordThatTakesTooLongIsADeadLetterAfterItsAttempts)
     consumer.finish();
     EXPECT_EQ(attempts, 2);
     EXPECT_EQ(scene.dead_letters(1).size(), 1U);
+}
+
+// The topic is made anew while the handler has lost its partition: the event that has the offset
+// now is another one, and begins with all its attempts.
+TEST(Failure, AttemptsAreOfTheEventNotOfItsOffset)
+{
+    Scene scene;
+    scene.writer.write(scene.topic, "k", "old", event_id(1), {}, 0);
+    outbox::ConsumerOptions options = scene.options();
+    options.max_attempts = 1;
+    options.kafka_config["max.poll.interval.ms"] = "6000";
+    options.kafka_config["session.timeout.ms"] = "6000";
+    options.kafka_config["topic.metadata.refresh.interval.ms"] = "500";
+    std::atomic<bool> called{false};
+    RunningConsumer consumer(options,
+                             [&](PGconn *transaction, const outbox::Record &record)
+                             {
+                                 if (record.value == "old")
+                                 {
+                                     called = true;
+                                     std::this_thread::sleep_for(Milliseconds(9000));
+                                     throw std::runtime_error("the old one is bad");
+                                 }
+                                 insert_effect(transaction, record);
+                             });
+    ASSERT_TRUE(wait_until(kSoon, [&] { return called.load(); }));
+    delete_topic(kafka().bootstrap(), scene.topic);
+    kafka().create_topic(scene.topic);
+    RecordWriter writer(kafka().bootstrap());
+    writer.write(scene.topic, "k", "new", event_id(2), {}, 0);
+    EXPECT_TRUE(wait_until(std::chrono::seconds(60),
+                           [&] { return scene.effects() == 1 || consumer.logged("dead letter"); }));
+    EXPECT_EQ(scene.effects(), 1);
+    consumer.finish();
+    EXPECT_FALSE(consumer.logged("dead letter")) << consumer.log();
 }
 
 // What the client that wrote it has to say later is not kept until the next one.
