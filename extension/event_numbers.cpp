@@ -47,16 +47,20 @@ numbered_slot(Oid sequence)
     return slot;
 }
 
-void
+// Whether nobody has noted this number or a larger one. What is noted only grows, so no two
+// sessions are told so of one number, whatever the sequence gives them.
+bool
 note_given(DatabaseSlot *slot, int64 seq)
 {
     const uint64 given = seq > 0 ? static_cast<uint64>(seq) : 0;
     if (given > kLastPossible)
-        return;
+        return true;
     // Ends: it only grows, or has become large enough.
     uint64 known = pg_atomic_read_u64(&slot->largest_seq);
-    while (known < given && !pg_atomic_compare_exchange_u64(&slot->largest_seq, &known, given))
-        ;
+    while (known < given)
+        if (pg_atomic_compare_exchange_u64(&slot->largest_seq, &known, given))
+            return true;
+    return false;
 }
 
 bool
@@ -129,12 +133,16 @@ put_right(DatabaseSlot *slot, Oid sequence, bool quiet)
     LOCKTAG tag;
     SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, sequence, 0, kLocksOfNumbers);
     (void) LockAcquire(&tag, ExclusiveLock, false, false);
-    const uint64 largest = pg_atomic_read_u64(&slot->largest_seq);
-    const int64 drawn = nextval_internal(sequence, false);
-    int64 seq = drawn;
-    if (!is_after(drawn, largest))
-        seq = draw_after(sequence, largest, drawn);
-    note_given(slot, seq);
+    uint64 largest;
+    int64 drawn;
+    int64 seq;
+    do
+    {
+        CHECK_FOR_INTERRUPTS();
+        largest = pg_atomic_read_u64(&slot->largest_seq);
+        drawn = nextval_internal(sequence, false);
+        seq = is_after(drawn, largest) ? drawn : draw_after(sequence, largest, drawn);
+    } while (!note_given(slot, seq));
     (void) LockRelease(&tag, ExclusiveLock, false);
     if (seq != drawn && !quiet)
         ereport(WARNING,
@@ -155,10 +163,10 @@ set_right(int64 given, bool quiet)
     DatabaseSlot *slot = numbered_slot(sequence);
     if (slot == nullptr)
         return;
-    note_given(slot, given);
+    (void) note_given(slot, given);
     const uint64 largest = pg_atomic_read_u64(&slot->largest_seq);
     const int64 last = last_given(sequence);
-    note_given(slot, last);
+    (void) note_given(slot, last);
     if (last < 0 || static_cast<uint64>(last) < largest)
         (void) put_right(slot, sequence, quiet);
 }
@@ -172,13 +180,19 @@ next_seq()
     DatabaseSlot *slot = numbered_slot(sequence);
     if (slot == nullptr)
         return nextval_internal(sequence, false);
-    // What had been given before we draw is smaller, unless the sequence was set back.
-    const uint64 largest = pg_atomic_read_u64(&slot->largest_seq);
-    const int64 seq = nextval_internal(sequence, false);
-    if (!is_after(seq, largest))
-        return put_right(slot, sequence, false);
-    note_given(slot, seq);
-    return seq;
+    for (;;)
+    {
+        CHECK_FOR_INTERRUPTS();
+        // What had been given before we draw is smaller, unless the sequence was set back.
+        const uint64 largest = pg_atomic_read_u64(&slot->largest_seq);
+        const int64 seq = nextval_internal(sequence, false);
+        if (!is_after(seq, largest))
+            return put_right(slot, sequence, false);
+        // Else another session was quicker with a later number, or, the sequence having been set
+        // back meanwhile, with this one. Each turn that ends so is a number of somebody else.
+        if (note_given(slot, seq))
+            return seq;
+    }
 }
 
 void
@@ -186,7 +200,7 @@ note_given_to(int64 seq)
 {
     DatabaseSlot *slot = numbered_slot(events_sequence());
     if (slot != nullptr)
-        note_given(slot, seq);
+        (void) note_given(slot, seq);
 }
 
 void
