@@ -1,10 +1,10 @@
 #include "broker_names.h"
 
 #include "name_lookup.h"
+#include "system_error.h"
 
 #include <algorithm>
 #include <cerrno>
-#include <system_error>
 
 namespace outbox::v0::detail
 {
@@ -59,9 +59,9 @@ try
     return lend(host, service == nullptr ? "" : service, hints == nullptr ? addrinfo{} : *hints,
                 result);
 }
-catch (const std::system_error &error)
+catch (const SystemError &error)
 {
-    errno = error.code().value();
+    errno = error.number();
     return EAI_SYSTEM; // librdkafka says so, and asks again
 }
 catch (const std::exception &)

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <random>
 
 #include <poll.h>
@@ -30,19 +31,6 @@ constexpr auto kRound = std::chrono::seconds(60);
 constexpr std::size_t kMaxMessage = 2000;
 constexpr std::size_t kPass = 1000000; // no list of hosts is that long
 
-// libpq's message would quote parts of the text, and there may be a password in it.
-void
-check_conninfo(const std::string &conninfo)
-{
-    char *message = nullptr;
-    PQconninfoOption *options = PQconninfoParse(conninfo.c_str(), &message);
-    const bool understood = options != nullptr;
-    PQconninfoFree(options);
-    PQfreemem(message);
-    if (!understood || conninfo.find('\0') != std::string::npos)
-        throw UsageError("conninfo is not a connection string of libpq");
-}
-
 std::vector<std::string>
 split(const std::string &list)
 {
@@ -61,7 +49,8 @@ refuse(const std::string &why)
     throw DatabaseError(why, "08001");
 }
 
-int
+// Nothing if it is no number of seconds, which white space may surround.
+std::optional<int>
 to_timeout_ms(const std::string &text)
 {
     if (text.empty())
@@ -74,14 +63,30 @@ to_timeout_ms(const std::string &text)
     }
     catch (const std::exception &)
     {
-        end = 0;
+        return std::nullopt;
     }
-    if (end != text.size())
-        refuse("connect_timeout is not a number of seconds");
+    if (text.find_first_not_of(" \t\n\r\f\v", end) != std::string::npos)
+        return std::nullopt;
     if (seconds <= 0) // for ever, says libpq; but nothing here hangs for ever
         return kDefaultTimeoutMs;
     return std::max(kLeastTimeoutMs,
                     static_cast<int>(std::min<long>(seconds, kMostTimeoutS)) * 1000);
+}
+
+// libpq's message would quote parts of the text, and there may be a password in it.
+void
+check_conninfo(const std::string &conninfo)
+{
+    char *message = nullptr;
+    const std::unique_ptr<PQconninfoOption, decltype(&PQconninfoFree)> options(
+        PQconninfoParse(conninfo.c_str(), &message), &PQconninfoFree);
+    PQfreemem(message);
+    if (!options || conninfo.find('\0') != std::string::npos)
+        throw UsageError("conninfo is not a connection string of libpq");
+    for (const PQconninfoOption *option = options.get(); option->keyword != nullptr; ++option)
+        if (std::strcmp(option->keyword, "connect_timeout") == 0 && option->val != nullptr &&
+            !to_timeout_ms(option->val))
+            throw UsageError("connect_timeout in conninfo is not a number of seconds");
 }
 
 std::string
@@ -224,7 +229,10 @@ Connector::targets(int *timeout_ms, const StopFlag &stop)
         if (option->val != nullptr)
             all[option->keyword] = option->val;
     PQconninfoFree(options);
-    *timeout_ms = to_timeout_ms(value_of(all, "connect_timeout"));
+    const std::optional<int> timeout = to_timeout_ms(value_of(all, "connect_timeout"));
+    if (!timeout) // of a service or the environment
+        refuse("connect_timeout is not a number of seconds");
+    *timeout_ms = *timeout;
 
     const bool shuffle = value_of(all, "load_balance_hosts") == "random";
     std::mt19937 random{std::random_device()()};

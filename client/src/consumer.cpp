@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
+#include <new>
 
 namespace outbox::v0
 {
@@ -166,6 +168,7 @@ public:
 
     void run();
     void stop() noexcept { stop_.raise(); }
+    [[noreturn]] void out_of_memory() const { std::rethrow_exception(out_of_memory_); }
 
 private:
     void consume(GroupMember &group);
@@ -190,6 +193,9 @@ private:
     std::shared_ptr<DedupStore> store_;
     std::unique_ptr<DeadLetters> dead_letters_;
     std::unique_ptr<Processor> processor_;
+    // Made while there is memory for it.
+    const std::exception_ptr out_of_memory_ = std::make_exception_ptr(
+        Error("out of memory; what was not committed is met again", "53200"));
 };
 
 // Where the partitions that were given to us continue is asked of the database, for as long as it
@@ -296,7 +302,7 @@ Consumer::Impl::run()
                                          options_.kafka_config),
                       {options_.topics, own_offsets,
                        wants_cooperative_rebalancing(options_.kafka_config),
-                       options_.commit_interval},
+                       options_.commit_interval, options_.consumer},
                       budget_, log_);
     processor_->join(&group);
     std::exception_ptr failure;
@@ -335,7 +341,22 @@ Consumer::~Consumer() = default;
 void
 Consumer::run()
 {
-    impl_->run();
+    try
+    {
+        impl_->run();
+    }
+    catch (const Error &)
+    {
+        throw;
+    }
+    catch (const std::bad_alloc &)
+    {
+        impl_->out_of_memory();
+    }
+    catch (const std::exception &error)
+    {
+        throw Error(message_of(error), "58000");
+    }
 }
 
 void

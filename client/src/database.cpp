@@ -79,6 +79,57 @@ Database::connection()
     return connection_.get();
 }
 
+// Until the socket is ready, or for a moment. Throws Stopped.
+void
+Database::wait(short events, AtStop at_stop)
+{
+    const bool waits_on = at_stop == AtStop::finish && stop_.raised();
+    wait_for_socket(PQsocket(connection_.get()), events, waits_on ? 100 : -1,
+                    waits_on ? nullptr : &stop_);
+    if (stop_.raised() && (at_stop == AtStop::give_up || Clock::now() >= budget_.end()))
+    {
+        drop();
+        throw Stopped();
+    }
+}
+
+// In blocking mode libpq would wait for a server that does not read, whoever asks for a stop. What
+// the server sends meanwhile is taken in, as it may wait for that before it reads on. The
+// connection is in blocking mode again afterwards, for handlers.
+void
+Database::send(const char *sql, const std::vector<Param> &params, AtStop at_stop)
+{
+    PGconn *connection = connection_.get();
+    require_usable(connection);
+    (void) PQsetnonblocking(connection, 1); // fails if it is lost, which shows at once
+    int sent = 0;
+    if (params.empty())
+        sent = PQsendQuery(connection, sql); // takes several statements
+    else
+    {
+        const ParamArrays arrays(params);
+        sent = PQsendQueryParams(connection, sql, arrays.count, nullptr, arrays.values.data(),
+                                 arrays.lengths.data(), arrays.formats.data(), 0);
+    }
+    int left = sent == 0 ? -1 : PQflush(connection);
+    while (left > 0)
+    {
+        wait(POLLIN | POLLOUT, at_stop);
+        if (PQconsumeInput(connection) == 0)
+        {
+            // What the server has said before it closed the connection tells why.
+            Result last(lost() ? PQgetResult(connection) : nullptr);
+            if (last.get() != nullptr)
+                (void) checked(connection, std::move(last));
+            throw DatabaseError(connection_message(connection), "08006");
+        }
+        left = PQflush(connection);
+    }
+    if (left < 0)
+        throw DatabaseError(connection_message(connection), lost() ? "08006" : "58000");
+    (void) PQsetnonblocking(connection, 0); // nothing is left that it could wait for
+}
+
 // The next result of the statement that was sent; an empty one after the last.
 Result
 Database::next_result(AtStop at_stop)
@@ -86,14 +137,7 @@ Database::next_result(AtStop at_stop)
     PGconn *connection = connection_.get();
     while (PQisBusy(connection) != 0)
     {
-        const bool waits_on = at_stop == AtStop::finish && stop_.raised();
-        wait_for_socket(PQsocket(connection), POLLIN, waits_on ? 100 : -1,
-                        waits_on ? nullptr : &stop_);
-        if (stop_.raised() && (at_stop == AtStop::give_up || Clock::now() >= budget_.end()))
-        {
-            drop();
-            throw Stopped();
-        }
+        wait(POLLIN, at_stop);
         if (PQconsumeInput(connection) == 0)
         {
             // What the server has said before it closed the connection tells why.
@@ -109,25 +153,12 @@ Database::next_result(AtStop at_stop)
 Result
 Database::exec(const char *sql, const std::vector<Param> &params, AtStop at_stop)
 {
-    PGconn *connection = connection_.get();
-    require_usable(connection);
-    // The socket is in blocking mode, so this returns when all is sent.
-    int sent = 0;
-    if (params.empty())
-        sent = PQsendQuery(connection, sql); // takes several statements
-    else
-    {
-        const ParamArrays arrays(params);
-        sent = PQsendQueryParams(connection, sql, arrays.count, nullptr, arrays.values.data(),
-                                 arrays.lengths.data(), arrays.formats.data(), 0);
-    }
-    if (sent == 0)
-        throw DatabaseError(connection_message(connection), lost() ? "08006" : "58000");
+    send(sql, params, at_stop);
     Result last;
     for (Result result = next_result(at_stop); result.get() != nullptr;
          result = next_result(at_stop))
         last = std::move(result);
-    return checked(connection, std::move(last));
+    return checked(connection_.get(), std::move(last));
 }
 
 void

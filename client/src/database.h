@@ -112,6 +112,8 @@ private:
     static int on_event(PGEventId event, void *info, void *self);
     void cancel() noexcept;
     void connect();
+    void wait(short events, AtStop at_stop);
+    void send(const char *sql, const std::vector<Param> &params, AtStop at_stop);
     Result next_result(AtStop at_stop);
     void start_transaction(bool with_guard);
     Ending end_transaction();

@@ -205,9 +205,7 @@ Database::commit()
 {
     std::string sql = guarded_ ? kAllowCommit : knows_guard_ ? kAllowCommitIfKnown : "";
     sql += "commit" + reset_session();
-    require_usable(connection_.get());
-    if (PQsendQuery(connection_.get(), sql.c_str()) == 0)
-        throw DatabaseError(connection_message(connection_.get()), lost() ? "08006" : "58000");
+    send(sql.c_str(), {}, AtStop::finish);
     Ending ending = end_transaction();
     if (ending.rolled_back)
         throw DatabaseError("the transaction was rolled back instead of committed", "25P02");
@@ -226,27 +224,32 @@ bool
 Database::run_briefly(const std::string &sql)
 {
     PGconn *connection = connection_.get();
-    (void) PQsetnonblocking(connection, 0);
+    (void) PQsetnonblocking(connection, 1); // as in send()
     if (PQsendQuery(connection, sql.c_str()) == 0)
         return false;
+    int unsent = PQflush(connection);
     const Clock::time_point deadline =
         Clock::now() + (stop_.raised() ? kRollbackLimitAtStop : kRollbackLimit);
     bool done = true;
     for (;;)
     {
-        while (PQisBusy(connection) != 0)
+        while (unsent > 0 || PQisBusy(connection) != 0)
         {
             const auto left =
                 std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
             if (left.count() <= 0)
                 return false;
-            wait_for_socket(PQsocket(connection), POLLIN, static_cast<int>(left.count()), nullptr);
+            const short events = unsent > 0 ? POLLIN | POLLOUT : POLLIN;
+            wait_for_socket(PQsocket(connection), events, static_cast<int>(left.count()), nullptr);
             if (PQconsumeInput(connection) == 0)
                 return false;
+            unsent = unsent > 0 ? PQflush(connection) : 0;
         }
         const Result result(PQgetResult(connection));
+        if (unsent < 0)
+            return false;
         if (result.get() == nullptr)
-            return done && state() == PQTRANS_IDLE;
+            return done && PQsetnonblocking(connection, 0) == 0 && state() == PQTRANS_IDLE;
         done = done && !failed(result.get());
     }
 }
@@ -311,6 +314,8 @@ Database::drop() noexcept
     if (PQstatus(connection_.get()) == CONNECTION_OK &&
         PQtransactionStatus(connection_.get()) == PQTRANS_ACTIVE)
         cancel();
+    // PQfinish() sends a farewell, and would wait for a server that does not read.
+    (void) PQsetnonblocking(connection_.get(), 1);
     connection_.reset();
 }
 

@@ -6,7 +6,6 @@
 #include "text.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <utility>
 
@@ -115,11 +114,7 @@ DeadLetters::connect()
     rd_kafka_conf_set_dr_msg_cb(config.get(), &on_report);
     rd_kafka_conf_set_log_cb(config.get(), &on_log);
     rd_kafka_conf_set_resolve_cb(config.get(), &on_resolve);
-    std::array<char, 512> text = {};
-    client_ = rd_kafka_new(RD_KAFKA_PRODUCER, config.get(), text.data(), text.size());
-    if (client_ == nullptr)
-        throw UsageError("librdkafka does not take the configuration: " + std::string(text.data()));
-    (void) config.release(); // the client owns it now
+    client_ = make_client(RD_KAFKA_PRODUCER, std::move(config));
     const rd_kafka_resp_err_t result = rd_kafka_set_log_queue(client_, nullptr);
     if (result != RD_KAFKA_RESP_ERR_NO_ERROR)
         throw_kafka_error("no queue for log lines", result);

@@ -1,6 +1,9 @@
 #include "detached_thread.h"
 
+#include "system_error.h"
+
 #include <csignal>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -50,7 +53,14 @@ start_detached(std::function<void()> task)
     static const bool stays = stay_loaded();
     (void) stays;
     const SignalsBlocked blocked; // the thread inherits that
-    std::thread(std::move(task)).detach();
+    try
+    {
+        std::thread(std::move(task)).detach();
+    }
+    catch (const std::system_error &error)
+    {
+        throw SystemError("no thread can be started", error.code().value());
+    }
 }
 
 } // namespace outbox::v0::detail

@@ -34,11 +34,11 @@ DatabaseError::connection_lost() const noexcept
 bool
 DatabaseError::transient() const noexcept
 {
-    // temp_file_limit (53400) is met by the same transaction again; 58000 is also libpq's own
-    // error.
+    // The same transaction meets temp_file_limit (53400) again, and a file that is not there
+    // (58P01), or is there already (58P02). 58000 is also libpq's own error.
     const std::string type = code().substr(0, 2);
     return type == "40" || (type == "53" && code() != "53400") ||
-           (type == "58" && code() != "58000");
+           (type == "58" && code() != "58000" && code() != "58P01" && code() != "58P02");
 }
 
 StoreError::StoreError(const std::string &message, std::string code)

@@ -1,8 +1,9 @@
 #include "event_fd.h"
 
+#include "system_error.h"
+
 #include <cerrno>
 #include <cstdint>
-#include <system_error>
 
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -13,7 +14,7 @@ namespace outbox::v0::detail
 EventFd::EventFd() : fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))
 {
     if (fd_ < 0)
-        throw std::system_error(errno, std::generic_category(), "eventfd");
+        throw SystemError("eventfd", errno);
 }
 
 EventFd::~EventFd()

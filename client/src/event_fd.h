@@ -9,7 +9,7 @@ namespace outbox::v0::detail
 class EventFd
 {
 public:
-    // Throws std::system_error.
+    // Throws SystemError, as when the process has no descriptor left.
     EventFd();
     ~EventFd();
     EventFd(const EventFd &) = delete;

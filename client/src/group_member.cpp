@@ -3,11 +3,11 @@
 #include "names.h"
 
 #include "outbox/error.h"
+#include "system_error.h"
 #include "text.h"
 
 #include <array>
 #include <cerrno>
-#include <system_error>
 
 #include <poll.h>
 
@@ -35,11 +35,7 @@ GroupMember::GroupMember(KafkaConfig config, Options options, const StopBudget &
     rd_kafka_conf_set_error_cb(config.get(), &on_error);
     rd_kafka_conf_set_log_cb(config.get(), &on_log);
     rd_kafka_conf_set_resolve_cb(config.get(), &on_resolve);
-    std::array<char, 512> text = {};
-    client_.reset(rd_kafka_new(RD_KAFKA_CONSUMER, config.get(), text.data(), text.size()));
-    if (!client_)
-        throw UsageError("librdkafka does not take the configuration: " + std::string(text.data()));
-    (void) config.release(); // the client owns it now
+    client_.reset(make_client(RD_KAFKA_CONSUMER, std::move(config)));
     try
     {
         join();
@@ -139,8 +135,13 @@ GroupMember::what_to_do_about(const rd_kafka_message_t &message) const
     if (rd_kafka_query_watermark_offsets(client_.get(), topic.c_str(), message.partition, &low,
                                          &high, kLimitMs) != RD_KAFKA_RESP_ERR_NO_ERROR)
         return " (" + place + ")";
-    return "; " + place + " has offsets " + std::to_string(low) + " to " + std::to_string(high) +
-           ". If it has dropped what was processed, or may be missed, continue by select "
+    const std::string has =
+        "; " + place + " has offsets " + std::to_string(low) + " to " + std::to_string(high) + ". ";
+    if (!options_.own_offsets)
+        return has + "Set the offset of the group " + options_.group +
+               " in Kafka (kafka-consumer-groups --reset-offsets), or auto.offset.reset";
+    return has +
+           "If it has dropped what was processed, or may be missed, continue by select "
            "outbox.record_offset(consumer, '" +
            topic + "', " + std::to_string(message.partition) + ", " + std::to_string(low) +
            "). If it was made anew, delete its row in outbox.consumer_offsets first";
@@ -304,7 +305,7 @@ GroupMember::wait(bool records, Milliseconds limit, const StopFlag &stop)
     if (poll(fds.data(), fds.size(), static_cast<int>(std::max<std::int64_t>(limit.count(), 0))) <
             0 &&
         errno != EINTR)
-        throw std::system_error(errno, std::generic_category(), "poll");
+        throw SystemError("poll", errno);
     if (fds[1].revents != 0)
         stop.settle();
     opaque_->group_fd.drain();

@@ -60,6 +60,7 @@ public:
         bool own_offsets = false; // where to begin is told by assign()
         bool cooperative = false; // asked for, see wants_cooperative_rebalancing()
         Milliseconds commit_interval;
+        std::string group; // for messages
     };
 
     // Joins. Throws KafkaError.

@@ -4,8 +4,7 @@
 #include "sql.h"
 #include "text.h"
 
-#include <cstdio>
-#include <exception>
+#include <initializer_list>
 
 namespace outbox::v0
 {
@@ -19,14 +18,15 @@ using Outcome = IdempotentRequest::Outcome;
 constexpr const char *kBegin =
     "select outcome, owner, status, response, content_type, headers,"
     " pg_catalog.ceil(extract(epoch from retry_after) operator(pg_catalog.*) 1000)::bigint,"
-    " pg_catalog.pg_current_xact_id_if_assigned()::text"
+    " pg_catalog.pg_current_xact_id_if_assigned()::text,"
+    " (pg_catalog.clock_timestamp() operator(pg_catalog.+) $6)::text"
     " from outbox.idempotency_begin($1, $2, $3, $4, $5, $6)";
 constexpr const char *kHeaders = "select key, value from pg_catalog.jsonb_each_text($1)";
-constexpr const char *kComplete = "select outbox.idempotency_complete($1, $2, $3, $4, $5, $6, $7)";
-constexpr const char *kRelease = "select outbox.idempotency_release($1, $2, $3)";
-
-constexpr const char *kTransaction = "select pg_catalog.pg_current_xact_id_if_assigned()::text";
-constexpr const char *kStatus = "select pg_catalog.pg_xact_status($1::xid8)";
+// With the number of the transaction, which is known when the function has written.
+constexpr const char *kComplete = "select pg_catalog.pg_current_xact_id_if_assigned()::text"
+                                  " from outbox.idempotency_complete($1, $2, $3, $4, $5, $6, $7)";
+constexpr const char *kRelease = "select pg_catalog.pg_current_xact_id_if_assigned()::text"
+                                 " from outbox.idempotency_release($1, $2, $3)";
 
 // PostgreSQL's dates end before that; its intervals, long before what the type can hold.
 constexpr auto kLongest = std::chrono::hours(24) * 365250;
@@ -56,9 +56,19 @@ to_outcome(const std::string &text)
 }
 
 void
-require_transaction(PGconn *connection, RequestMode mode)
+require_connection(PGconn *connection)
 {
     detail::require_usable(connection);
+    if (PQtransactionStatus(connection) != PQTRANS_UNKNOWN)
+        return;
+    const std::string why = detail::connection_message(connection);
+    throw DatabaseError(why.empty() ? "there is no connection to the server" : why, "08006");
+}
+
+void
+require_transaction(PGconn *connection, RequestMode mode)
+{
+    require_connection(connection);
     const bool open = PQtransactionStatus(connection) != PQTRANS_IDLE;
     if (mode == RequestMode::single_tx && !open)
         throw UsageError("an idempotent request of mode single_tx needs an open transaction",
@@ -82,6 +92,28 @@ read_response(PGconn *connection, const detail::Result &row)
             response.headers[headers.text(i, 0)] = headers.text(i, 1);
     }
     return response;
+}
+
+std::string
+joined(std::initializer_list<std::string> parts, char separator)
+{
+    std::string text;
+    for (const std::string &part : parts)
+        text += (text.empty() ? "" : std::string(1, separator)) + part;
+    return text;
+}
+
+std::string
+to_hex(std::string_view bytes)
+{
+    constexpr const char *kDigits = "0123456789abcdef";
+    std::string text;
+    for (const char c : bytes)
+    {
+        text += kDigits[static_cast<unsigned char>(c) >> 4];
+        text += kDigits[static_cast<unsigned char>(c) & 15];
+    }
+    return text;
 }
 
 } // namespace
@@ -111,10 +143,10 @@ IdempotentRequest::IdempotentRequest(PGconn *connection, std::string scope, std:
          mode_ == RequestMode::single_tx ? "single_tx" : "two_phase",
          interval("lease", options.lease)});
     outcome_ = to_outcome(row.text(0, 0));
-    owner_ = row.text(0, 1) + " " + row.text(0, 7);
     held_ = outcome_ == Outcome::started || outcome_ == Outcome::taken_over;
-    if (!held_)
-        owner_.clear();
+    if (held_)
+        owner_ = joined({row.text(0, 1), to_hex(request_hash), row.text(0, 7), row.text(0, 8)},
+                        kSeparator);
     if (outcome_ == Outcome::replay)
         response_ = read_response(connection_, row);
     if (!row.is_null(0, 6))
@@ -122,121 +154,12 @@ IdempotentRequest::IdempotentRequest(PGconn *connection, std::string scope, std:
 }
 
 std::string
-IdempotentRequest::owner() const
+IdempotentRequest::part(Part number) const
 {
-    return owner_.substr(0, owner_.find(' '));
-}
-
-bool
-IdempotentRequest::in_own_transaction() const
-{
-    return PQtransactionStatus(connection_) == PQTRANS_INTRANS &&
-           detail::exec(connection_, kTransaction).text(0, 0) ==
-               owner_.substr(owner_.find(' ') + 1);
-}
-
-// There is nobody else to tell.
-void
-IdempotentRequest::warn(const std::string &what) const noexcept
-{
-    (void) std::fprintf(stderr, "outbox: idempotency key \"%s\" of scope \"%s\" %s\n", key_.c_str(),
-                        scope_.c_str(), what.c_str());
-}
-
-// In a transaction that is the caller's, an error may not be left behind.
-void
-IdempotentRequest::release_within() const
-{
-    (void) detail::exec(connection_, "savepoint outbox_release");
-    try
-    {
-        (void) detail::exec(connection_, kRelease, {scope_, key_, owner()});
-    }
-    catch (const DatabaseError &)
-    {
-        (void) detail::exec(connection_, "rollback to savepoint outbox_release");
-        (void) detail::exec(connection_, "release savepoint outbox_release");
-        throw;
-    }
-    (void) detail::exec(connection_, "release savepoint outbox_release");
-}
-
-// The transaction of single_tx takes the key along, wherever it goes. One that has failed can only
-// be rolled back; another one is none of ours.
-void
-IdempotentRequest::leave_single() const
-{
-    const PGTransactionStatusType state = PQtransactionStatus(connection_);
-    if (in_own_transaction())
-        release_within();
-    else if ((state == PQTRANS_IDLE || state == PQTRANS_INTRANS) &&
-             detail::exec(connection_, kStatus, {owner_.substr(owner_.find(' ') + 1)}).text(0, 0) ==
-                 "committed")
-        warn("was committed without an answer: those who come with it get a replay of nothing");
-}
-
-void
-IdempotentRequest::leave_two_phase() const
-{
-    switch (PQtransactionStatus(connection_))
-    {
-    case PQTRANS_IDLE:
-        (void) detail::exec(connection_, kRelease, {scope_, key_, owner()});
-        break;
-    case PQTRANS_INTRANS:
-        release_within();
-        if (std::uncaught_exceptions() > 0)
-            warn("is released in a transaction that is open while an exception passes: if it is "
-                 "rolled back, the key stays leased. Let the request outlive the transaction");
-        break;
-    default:
-        warn("cannot be released, as its connection is lost, busy or in a transaction that has "
-             "failed, and stays leased. Let the request outlive the transaction");
-    }
-}
-
-// The answer shares the fate of the transaction in which it was given. Of one that is open still
-// only the caller can know what becomes of it.
-void
-IdempotentRequest::leave_completed() const
-{
-    const PGTransactionStatusType state = PQtransactionStatus(connection_);
-    if (state == PQTRANS_INERROR)
-        warn("was completed in a transaction that has failed, and stays leased. Let the request "
-             "outlive the transaction");
-    if ((state != PQTRANS_IDLE && state != PQTRANS_INTRANS) || in_own_transaction())
-        return;
-    if (detail::exec(connection_, kStatus, {owner_.substr(owner_.find(' ') + 1)}).text(0, 0) ==
-        "aborted")
-        leave_two_phase();
-}
-
-IdempotentRequest::~IdempotentRequest()
-{
-    const bool in_doubt = mode_ == RequestMode::two_phase && !held_ &&
-                          owner_.find(' ') != std::string::npos; // see complete()
-    if (!held_ && !in_doubt)
-        return;
-    try
-    {
-        if (!held_)
-            leave_completed();
-        else if (mode_ == RequestMode::single_tx)
-            leave_single();
-        else
-            leave_two_phase();
-    }
-    catch (const DatabaseError &error)
-    {
-        // 55000: somebody else has the key, or a rollback to a savepoint took it back.
-        if (error.code() != "55000")
-            warn(std::string("is not released: ") + error.what());
-    }
-    catch (const std::exception &error)
-    {
-        // The caller's own exception, if there is one, matters more.
-        warn(std::string("is not released: ") + error.what());
-    }
+    std::size_t begin = 0;
+    for (int i = 0; i < number; ++i)
+        begin = owner_.find(kSeparator, begin) + 1;
+    return owner_.substr(begin, owner_.find(kSeparator, begin) - begin);
 }
 
 void
@@ -256,34 +179,37 @@ IdempotentRequest::complete(const Response &response)
         detail::require_text("a header's name", name);
         detail::require_text("a header", value);
     }
-    (void) detail::exec(
+    const detail::Result done = detail::exec(
         connection_, kComplete,
-        {scope_, key_, owner(), std::to_string(response.status), Param::bytes(response.body),
+        {scope_, key_, part(kOwner), std::to_string(response.status), Param::bytes(response.body),
          response.content_type.empty() ? Param(std::nullopt) : Param(response.content_type),
          response.headers.empty()
              ? Param(std::nullopt)
              : Param(detail::json_object(response.headers, PQclientEncoding(connection_)))});
-    held_ = false;
-    // Where the answer is, if it is not there for sure yet.
-    if (mode_ == RequestMode::two_phase && PQtransactionStatus(connection_) == PQTRANS_INTRANS)
-        owner_ = owner() + " " + detail::exec(connection_, kTransaction).text(0, 0);
-    else if (mode_ == RequestMode::two_phase)
-        owner_ = owner();
+    end_within(done.text(0, 0));
 }
 
 void
 IdempotentRequest::release()
 {
     require_held();
-    detail::require_usable(connection_);
-    if (mode_ == RequestMode::single_tx && !in_own_transaction())
+    require_connection(connection_);
+    if (mode_ == RequestMode::single_tx && !in_transaction())
         throw UsageError(
             "the transaction that began this request has ended: its work is committed, "
             "or it is gone with the key",
             "25000");
-    (void) detail::exec(connection_, kRelease, {scope_, key_, owner()});
+    const detail::Result done = detail::exec(connection_, kRelease, {scope_, key_, part(kOwner)});
+    end_within(done.text(0, 0));
+}
+
+// What was done shares the fate of its transaction, and of the savepoints in that.
+void
+IdempotentRequest::end_within(const std::string &transaction)
+{
     held_ = false;
-    owner_ = owner();
+    in_doubt_ = PQtransactionStatus(connection_) == PQTRANS_INTRANS;
+    owner_ = joined({part(kOwner), part(kHash), transaction, part(kLease)}, kSeparator);
 }
 
 } // namespace outbox::v0

@@ -6,6 +6,7 @@
 #include <array>
 #include <cctype>
 #include <initializer_list>
+#include <utility>
 
 namespace outbox::v0::detail
 {
@@ -188,12 +189,22 @@ try_config(rd_kafka_type_t type, const KafkaConfig &config)
                                              "group.protocol"};
     KafkaConfig trial(rd_kafka_conf_dup_filter(config.get(), left_out.size(), left_out.data()),
                       &rd_kafka_conf_destroy);
+    rd_kafka_destroy_flags(make_client(type, std::move(trial)),
+                           RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+}
+
+rd_kafka_t *
+make_client(rd_kafka_type_t type, KafkaConfig config)
+{
     std::array<char, 512> text = {};
-    rd_kafka_t *client = rd_kafka_new(type, trial.get(), text.data(), text.size());
+    rd_kafka_t *client = rd_kafka_new(type, config.get(), text.data(), text.size());
+    const std::string why = text.data();
+    if (client == nullptr && rd_kafka_last_error() == RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE)
+        throw Error("librdkafka cannot make a client: " + why, "53000");
     if (client == nullptr)
-        throw UsageError("librdkafka does not take the configuration: " + std::string(text.data()));
-    (void) trial.release(); // the client owns it now
-    rd_kafka_destroy_flags(client, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+        throw UsageError("librdkafka does not take the configuration: " + why);
+    (void) config.release(); // the client owns it now
+    return client;
 }
 
 bool

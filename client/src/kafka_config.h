@@ -30,6 +30,10 @@ KafkaConfig make_dead_letter_config(const std::string &bootstrap_servers, int ti
 // that say how to speak to one, whose files may be there only later.
 void try_config(rd_kafka_type_t type, const KafkaConfig &config);
 
+// A client of this configuration. Throws UsageError if librdkafka refuses it, and Error 53000 if
+// the process has no thread left for it.
+rd_kafka_t *make_client(rd_kafka_type_t type, KafkaConfig config);
+
 // Whether these properties ask for partitions that come and go one by one.
 bool wants_cooperative_rebalancing(const KafkaProperties &properties);
 

@@ -7,6 +7,8 @@
 
 #include <librdkafka/rdkafka.h>
 
+#include "outbox/export.h"
+
 namespace outbox::v0::detail
 {
 

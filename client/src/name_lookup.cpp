@@ -2,11 +2,11 @@
 
 #include "connect.h"
 #include "detached_thread.h"
+#include "system_error.h"
 
 #include <cerrno>
 #include <map>
 #include <mutex>
-#include <system_error>
 #include <tuple>
 
 #include <poll.h>
@@ -61,7 +61,7 @@ NameLookup::table()
         if (const int error =
                 pthread_atfork([] { table().mutex.lock(); }, [] { table().mutex.unlock(); },
                                [] { table().mutex.unlock(); }))
-            throw std::system_error(error, std::generic_category(), "pthread_atfork");
+            throw SystemError("pthread_atfork", error);
         return *new Table;
     }();
     return one;

@@ -34,7 +34,7 @@ public:
 
     // The look-up of this name that is under way, or one that has succeeded just now and whose
     // answer nobody has taken, or a new one. Numeric addresses have their answer at once. Throws
-    // std::system_error.
+    // SystemError.
     static std::shared_ptr<NameLookup> of(const std::string &host, const std::string &service,
                                           const addrinfo &hints);
 

@@ -1,8 +1,9 @@
 #include "name_service.h"
 
+#include "system_error.h"
+
 #include <algorithm>
 #include <array>
-#include <system_error>
 
 #include <netdb.h>
 
@@ -44,7 +45,7 @@ try
 {
     lookups_[host] = look_up(host);
 }
-catch (const std::system_error &)
+catch (const SystemError &)
 {
     // addresses() tries again, and says why if that fails too.
 }
@@ -60,7 +61,7 @@ NameService::addresses(const std::string &host, Clock::time_point deadline, cons
         if (!lookup)
             lookup = look_up(host);
     }
-    catch (const std::system_error &error)
+    catch (const SystemError &error)
     {
         *why = host + ": " + error.what(); // no thread, or no descriptor
         return {};

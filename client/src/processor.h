@@ -9,6 +9,7 @@
 #include <random>
 #include <string>
 #include <unordered_set>
+#include <vector>
 
 #include "database.h"
 #include "dead_letters.h"
@@ -122,7 +123,9 @@ private:
     void remember_tries(const Held &held);
     void take_up_tries();
     void pause(int failures);
+    void wait_for_others(const Held &held);
     bool claim_batch_and_handle();
+    bool claim_batch(const std::vector<std::string> &ids, std::unordered_set<std::string> *first);
     bool handle_batch(std::unordered_set<std::string> first);
     bool one_by_one(const std::string &why);
     std::string first() const;

@@ -58,6 +58,15 @@ Processor::prove_commits()
     database_->commit();
 }
 
+// The store has said that it is busy. Whoever has the event in hand may fail, so the record stays
+// the next one of its partition until the store says something else.
+void
+Processor::wait_for_others(const Held &held)
+{
+    pause(++pauses_);
+    log_.info("somebody else is processing " + name_of(held.record));
+}
+
 void
 Processor::make_effect(const Held &held)
 {
@@ -66,8 +75,15 @@ Processor::make_effect(const Held &held)
     if (!begin())
         return;
     expect_not_prepared();
-    const bool is_first = store_.claim(database_->connection(), options_.consumer,
-                                       held.record.event_id) == Claim::first;
+    const Claim claim =
+        store_.claim(database_->connection(), options_.consumer, held.record.event_id);
+    if (claim == Claim::busy)
+    {
+        database_->rollback(); // with what the store has locked
+        wait_for_others(held);
+        return;
+    }
+    const bool is_first = claim == Claim::first;
     if (!is_first)
     {
         refuse_handlers_commit(attempted_);
@@ -213,8 +229,7 @@ Processor::make_external_effect(const Held &held)
         finish_first();
         return;
     case Claim::busy:
-        pause(++pauses_);
-        log_.info("somebody else is processing " + name_of(held.record));
+        wait_for_others(held);
         return;
     case Claim::first:
         break;
@@ -300,14 +315,37 @@ Processor::claim_batch_and_handle()
     if (!database_->guarded())
         return one_by_one("");
     std::unordered_set<std::string> first;
-    for (std::string &id : store_.claim_many(database_->connection(), options_.consumer, ids))
-        first.insert(std::move(id));
+    if (!claim_batch(ids, &first))
+        return one_by_one("somebody else is processing an event of it");
     for (const auto &[place, offset] : next)
         if (!store_offset(place, offset))
             return one_by_one("");
     if (!handle_batch(std::move(first)))
         return false;
     commit();
+    return true;
+}
+
+// False if the store is busy with one of them. claim_many() leaves that one out as it does those
+// that were processed; only claim() tells which it is. Our own store waits instead.
+bool
+Processor::claim_batch(const std::vector<std::string> &ids, std::unordered_set<std::string> *first)
+{
+    for (std::string &id : store_.claim_many(database_->connection(), options_.consumer, ids))
+        first->insert(std::move(id));
+    if (!options_.store)
+        return true;
+    std::unordered_set<std::string> asked(*first);
+    for (const std::string &id : ids)
+    {
+        if (!asked.insert(id).second)
+            continue;
+        const Claim claim = store_.claim(database_->connection(), options_.consumer, id);
+        if (claim == Claim::busy)
+            return false;
+        if (claim == Claim::first)
+            first->insert(id);
+    }
     return true;
 }
 

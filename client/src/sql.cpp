@@ -92,6 +92,8 @@ checked(PGconn *connection, Result result)
     std::string message = error_field(raw, PG_DIAG_MESSAGE_PRIMARY);
     if (message.empty())
         message = connection_message(connection);
+    if (message.empty()) // a result, but none that our statements have
+        message = std::string("the server answered with ") + PQresStatus(status);
     if (sqlstate.empty())
         sqlstate = PQstatus(connection) == CONNECTION_BAD ? "08006" : "58000";
     throw DatabaseError(message, sqlstate, error_field(raw, PG_DIAG_MESSAGE_HINT));

@@ -2,6 +2,9 @@
 #include <atomic>
 #include <csignal>
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include "harness.h"
 #include "support/kafka_admin.h"
 
@@ -173,6 +176,82 @@ TEST(Consumer, OffsetsThatTheTopicDoesNotHaveAreAnErrorWhenTheyAreInPostgres)
             << what;
     }
     EXPECT_EQ(scene.effects(), 0);
+}
+
+// There record_offset() would not help.
+TEST(Consumer, OffsetsThatTheTopicDoesNotHaveAreToBeSetWhereTheyAre)
+{
+    Scene scene;
+    outbox::ConsumerOptions options = scene.options();
+    options.kafka_config["auto.offset.reset"] = "error"; // a new group has no offset
+    scene.writer.write(scene.topic, "k", "{}", event_id(1), {}, 0);
+    RunningConsumer consumer(options, &insert_effect);
+    const std::exception_ptr failure = consumer.join();
+    ASSERT_TRUE(failure);
+    try
+    {
+        std::rethrow_exception(failure);
+    }
+    catch (const outbox::KafkaError &error)
+    {
+        const std::string what = error.what();
+        EXPECT_NE(what.find("the group " + options.consumer + " in Kafka"), std::string::npos)
+            << what;
+        EXPECT_EQ(what.find("record_offset"), std::string::npos) << what;
+    }
+}
+
+namespace
+{
+
+// Runs `task` while the process may open no more than `count` descriptors beyond those it has, and
+// says what that threw.
+std::string
+with_few_descriptors(rlim_t count, const std::function<void()> &task)
+{
+    rlimit before = {};
+    const int next = dup(0);
+    if (next < 0 || close(next) != 0 || getrlimit(RLIMIT_NOFILE, &before) != 0)
+        throw std::runtime_error("no descriptor");
+    rlimit few = before;
+    few.rlim_cur = static_cast<rlim_t>(next) + count;
+    if (setrlimit(RLIMIT_NOFILE, &few) != 0)
+        throw std::runtime_error("setrlimit");
+    std::string thrown;
+    try
+    {
+        task();
+    }
+    catch (const outbox::Error &error)
+    {
+        thrown = error.code();
+    }
+    catch (const std::exception &error)
+    {
+        thrown = std::string("no outbox::Error: ") + error.what();
+    }
+    if (setrlimit(RLIMIT_NOFILE, &before) != 0)
+        throw std::runtime_error("setrlimit");
+    return thrown;
+}
+
+} // namespace
+
+// All that the API throws is an outbox::Error.
+TEST(Consumer, WithoutFileDescriptorsRunThrowsAnErrorOfOurs)
+{
+    Scene scene;
+    for (rlim_t count = 0; count < 16; ++count)
+    {
+        SCOPED_TRACE(count);
+        const std::string made = with_few_descriptors(
+            count, [&] { outbox::Consumer(scene.options(), &insert_effect).stop(); });
+        EXPECT_TRUE(made == "53000" || (made.empty() && count > 0)) << made;
+        outbox::Consumer consumer(scene.options(), &insert_effect);
+        consumer.stop();
+        const std::string ran = with_few_descriptors(count, [&] { consumer.run(); });
+        EXPECT_TRUE(ran == "53000" || (ran.empty() && count > 0)) << ran;
+    }
 }
 
 // Only Kafka itself knows that it is another topic, and what it tells is that the group is new to

@@ -5,6 +5,7 @@
 #include "e2e/servers.h"
 #include "harness.h"
 #include "redis_server.h"
+#include "support/count.h"
 #include "support/kafka_admin.h"
 #include "support/kafka_cluster.h"
 
@@ -14,15 +15,6 @@ namespace
 {
 
 constexpr auto kEnd = Milliseconds(12000); // beyond close_timeout, as consumer.h says
-
-size_t
-count(const std::string &text, const std::string &part)
-{
-    size_t found = 0;
-    for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
-        ++found;
-    return found;
-}
 
 struct Paused
 {

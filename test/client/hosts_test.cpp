@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include "client/src/connect.h"
+#include "client/src/sql.h"
 #include "harness.h"
 #include "support/tcp_proxy.h"
 
@@ -55,6 +56,25 @@ failure_of(const std::string &conninfo)
 }
 
 } // namespace
+
+// As from a server that answers a statement with nothing: no error says what is wrong.
+TEST(Hosts, AnAnswerThatIsNoResultIsAnErrorWithWords)
+{
+    const StopFlag never;
+    const outbox::v0::detail::Connection connection =
+        Connector(cluster().conninfo("postgres"), "test").connect(never);
+    std::string what;
+    try
+    {
+        (void) outbox::v0::detail::exec(connection.get(), "");
+    }
+    catch (const outbox::DatabaseError &error)
+    {
+        what = error.what();
+        EXPECT_EQ(error.code(), "58000");
+    }
+    EXPECT_EQ(what, "the server answered with PGRES_EMPTY_QUERY");
+}
 
 TEST(Hosts, EachHasItsTimeAndTheFirstThatAnswersIsTaken)
 {
@@ -110,7 +130,10 @@ TEST(Hosts, ListsThatDoNotFitAndTimesThatAreNoneAreErrors)
     const std::string base = conninfo_without_host();
     EXPECT_EQ(failure_of(base + "host=a,b,c port=1,2").first, "08001");
     EXPECT_EQ(failure_of(base + "host=a,b hostaddr=127.0.0.1").first, "08001");
-    EXPECT_EQ(failure_of(base + "host=127.0.0.1 connect_timeout=soon").first, "08001");
+    for (const char *timeout : {"soon", "2s", "1.5"})
+        EXPECT_EQ(failure_of(base + "host=127.0.0.1 connect_timeout=" + timeout).first, "22023");
+    EXPECT_EQ(failure_of(base + "connect_timeout=' 2 ' host=127.0.0.1 port=" + good_port()).first,
+              "");
     EXPECT_EQ(code_of([] { const Connector connector("host=", "x"), other("no such thing", "x"); }),
               "22023");
 }

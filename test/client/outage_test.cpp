@@ -1,10 +1,123 @@
 // Connections that are lost, to PostgreSQL and to Kafka, at bad moments.
+#include <array>
 #include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include "harness.h"
 #include "support/tcp_proxy.h"
 
 using namespace outbox::test;
+
+namespace
+{
+
+// Stands between one client and a server with a Unix socket, whose buffers are small and known, and
+// stops reading when the client has begun to send a large statement.
+class StallingServer
+{
+public:
+    StallingServer(const std::filesystem::path &server, std::filesystem::path directory,
+                   std::string stalls_at)
+        : directory_(std::move(directory)), stalls_at_(std::move(stalls_at)),
+          listener_(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)), server_(address(server)),
+          own_(address(directory_ / ".s.PGSQL.5432"))
+    {
+        if (bind(listener_, reinterpret_cast<const sockaddr *>(&own_), sizeof own_) != 0 ||
+            listen(listener_, 8) != 0)
+            throw std::runtime_error("cannot listen");
+        thread_ = std::thread([this] { serve(); });
+    }
+    ~StallingServer() { end(); }
+    StallingServer(const StallingServer &) = delete;
+    StallingServer &operator=(const StallingServer &) = delete;
+
+    std::string conninfo() const { return " host=" + directory_.string() + " port=5432"; }
+    bool stalled() const { return stalled_; }
+    // Whether nothing more has come for a while, though there was something.
+    bool full()
+    {
+        int queued = 0;
+        if (ioctl(client_, FIONREAD, &queued) != 0 || queued != std::exchange(queued_, queued))
+            filled_ = Clock::now();
+        return queued > 0 && since(filled_) > Milliseconds(200);
+    }
+    void end()
+    {
+        ending_ = true;
+        if (thread_.joinable())
+            thread_.join();
+        close(std::exchange(listener_, -1));
+    }
+
+private:
+    static sockaddr_un address(const std::filesystem::path &path)
+    {
+        sockaddr_un result = {};
+        result.sun_family = AF_UNIX;
+        if (path.string().size() >= sizeof result.sun_path)
+            throw std::runtime_error("too long for a socket: " + path.string());
+        std::strcpy(result.sun_path, path.c_str());
+        return result;
+    }
+
+    // False when the connection has ended.
+    bool pass(int from, int to, bool up)
+    {
+        std::array<char, 8192> buffer;
+        const ssize_t got = recv(from, buffer.data(), buffer.size(), 0);
+        if (got <= 0)
+            return false;
+        const std::string text(buffer.data(), static_cast<size_t>(got));
+        if (up && text.size() == buffer.size() && text.find(stalls_at_) != std::string::npos)
+            stalled_ = true;
+        return send(to, text.data(), text.size(), MSG_NOSIGNAL) == got;
+    }
+
+    void serve()
+    {
+        const int server = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        bool open =
+            connect(server, reinterpret_cast<const sockaddr *>(&server_), sizeof server_) == 0;
+        while (!ending_ && open)
+        {
+            std::array<pollfd, 2> fds = {{{client_ < 0 ? listener_ : client_.load(), POLLIN, 0},
+                                          {client_ < 0 ? -1 : server, POLLIN, 0}}};
+            const int ready = poll(fds.data(), stalled_ ? 0 : fds.size(), 20);
+            if (ready <= 0)
+                continue;
+            if (client_ < 0)
+                client_ = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+            else
+                open = (fds[0].revents == 0 || pass(client_, server, true)) &&
+                       (fds[1].revents == 0 || pass(server, client_, false));
+        }
+        close(client_);
+        close(server);
+    }
+
+    const std::filesystem::path directory_;
+    const std::string stalls_at_;
+    int listener_;
+    const sockaddr_un server_;
+    const sockaddr_un own_;
+    int queued_ = 0;
+    Clock::time_point filled_ = Clock::now();
+    std::atomic<int> client_{-1};
+    std::atomic<bool> stalled_{false};
+    std::atomic<bool> ending_{false};
+    std::thread thread_;
+};
+
+} // namespace
 
 TEST(Outage, AHandlerWhoseBackendIsKilledIsCalledAgainAndThatIsNoFailureOfTheRecord)
 {
@@ -154,6 +267,37 @@ TEST(Outage, AConsumerReachesTheSecondHostWhenTheFirstIsSilent)
     RunningConsumer consumer(options, &insert_effect);
     EXPECT_TRUE(scene.reaches(1));
     consumer.finish();
+}
+
+// More than fits into the socket's buffers, so that the client waits while it sends.
+TEST(Outage, StopReturnsSoonThoughTheServerReadsNoneOfALargeBatch)
+{
+    constexpr int kRecords = 10000;
+    Scene scene;
+    for (int i = 0; i < kRecords; ++i)
+        scene.writer.send(scene.topic, "k", "{}", event_id(i), {}, 0);
+    scene.writer.flush();
+    std::string folder = "/tmp/outbox-stall-XXXXXX"; // short enough for a socket
+    ASSERT_NE(mkdtemp(folder.data()), nullptr);
+    StallingServer server(scene.server.socket_dir() /
+                              (".s.PGSQL." + std::to_string(scene.server.port())),
+                          folder, "mark_processed_many");
+    outbox::ConsumerOptions options = scene.options();
+    options.conninfo += server.conninfo();
+    options.batch = kRecords;
+    options.close_timeout = Milliseconds(2000);
+    {
+        RunningConsumer consumer(options, &insert_effect);
+        ASSERT_TRUE(wait_until(kSoon, [&] { return server.stalled(); })) << consumer.log();
+        ASSERT_TRUE(wait_until(kSoon, [&] { return server.full(); }));
+        const auto start = Clock::now();
+        consumer.stop();
+        EXPECT_EQ(consumer.join(Milliseconds(10000)), nullptr);
+        EXPECT_LT(since(start), Milliseconds(10000));
+        server.end();
+    }
+    std::filesystem::remove_all(folder);
+    EXPECT_EQ(scene.effects(), 0);
 }
 
 // A statement is running, and neither it nor the request to cancel it gets an answer.

@@ -260,8 +260,7 @@ TEST(Topics, OneThatIsMadeAnewBesideAConsumerLosesNothingOfTheNewOne)
         kafka().create_topic(scene.topic);
         write(kBefore, kBefore + 1);
         EXPECT_TRUE(scene.reaches(kBefore + 1));
-        // Longer than offsets wait until they are committed.
-        std::this_thread::sleep_for(2 * options.commit_interval);
+        EXPECT_TRUE(scene.drained(options.consumer));
         consumer.finish();
     }
     write(kBefore + 1, kBefore + 1 + kAfter);

@@ -50,7 +50,8 @@ struct OUTBOX_API Record
 // transactional it is null. Returning means: the effect is made. Any exception means: it is not;
 // everything done in the transaction is rolled back. Afterwards the session's settings, role,
 // channels, cursors and advisory locks are as they were when the connection was made; temporary
-// tables and prepared statements stay.
+// tables and prepared statements stay. A handler does not end its thread (pthread_exit), nor may
+// that of run() be cancelled (pthread_cancel): the process would abort.
 using Handler = std::function<void(PGconn *transaction, const Record &record)>;
 
 enum class OffsetPolicy
@@ -134,7 +135,8 @@ struct ConsumerOptions
 class OUTBOX_API Consumer
 {
 public:
-    // Checks the options and throws UsageError; connects to nothing yet.
+    // Checks the options and throws UsageError, or Error 53000 as run() does; connects to nothing
+    // yet.
     Consumer(const ConsumerOptions &options, Handler handler);
     ~Consumer();
     Consumer(const Consumer &) = delete;
@@ -145,7 +147,9 @@ public:
     // leaving the group in good order and with nothing lost: DeadLetterError; KafkaError for fatal
     // errors of librdkafka and offsets that cannot be reset; DatabaseError if the database lacks
     // the extension or a right, or does not take the consumer's name (classes 3F, 42 and 22);
-    // UsageError (55000) if it runs already. May be called again.
+    // UsageError (55000) if it runs already; Error 53000 if the process cannot open one descriptor
+    // or start one thread more, 53200 if it has no memory for a record, and 58000 for what nobody
+    // expects; nothing else. May be called again.
     void run();
 
     // Makes run() return as soon as the handler that is running has ended and its transaction is
@@ -154,9 +158,12 @@ public:
     // group, and at most 12 s more, whoever does not answer: PostgreSQL, Redis, Kafka, a name
     // service. librdkafka's threads have 5 s of these to end, and as long in ~Consumer(). A client
     // that has not ended by then is left behind, and a warning says so: it keeps its memory,
-    // threads and connections until it ends by itself, and calls nothing of the application's. What
-    // was not committed in time is done again by whoever comes next. A DedupStore of your own takes
-    // its own time. May be called from any thread and from a signal handler. A stop() before run(),
+    // threads and connections until it ends by itself, and calls nothing of the application's. With
+    // librdkafka before 2.3 and cooperative rebalancing, a stop() before the first assignment
+    // leaves one behind for ever: 4 threads and 10 descriptors each time. exit() would run its
+    // handlers beside the threads of such a client: end the process by _exit() instead. What was
+    // not committed in time is done again by whoever comes next. A DedupStore of your own takes its
+    // own time. May be called from any thread and from a signal handler. A stop() before run(),
     // or while a run() leaves with an exception, makes the next one return at once.
     void stop() noexcept;
 

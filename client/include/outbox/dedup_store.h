@@ -17,7 +17,8 @@ enum class Claim
 {
     first,    // nobody has processed the event: the effect is the caller's to make
     repeated, // it has been processed: leave the effect out
-    busy      // somebody is processing it just now: ask again later
+    busy      // somebody is processing it just now: ask again later. The consumer rolls back, and
+              // asks again after a pause for as long as it takes; the records behind it wait
 };
 
 // A store of one of two kinds.
@@ -40,7 +41,9 @@ public:
                         const std::string &event_id) = 0;
 
     // Claims many at once in a transactional store and returns those that are new, each once, in
-    // any order. As it is here it asks for one after the other.
+    // any order. As it is here it asks for one after the other. Of those that are left out the
+    // consumer asks by claim() in the same transaction: if somebody is processing one, the batch is
+    // rolled back and done one by one.
     virtual std::vector<std::string> claim_many(PGconn *transaction, const std::string &consumer,
                                                 const std::vector<std::string> &event_ids);
 

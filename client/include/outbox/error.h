@@ -57,7 +57,8 @@ public:
     bool connection_lost() const noexcept;
     // The same transaction may succeed next time: class 40 (serialization failure, deadlock), and
     // what the server lacks until somebody has seen to it: space on disk, memory, connections
-    // (class 53, but 53400, a limit that is configured), files and I/O (class 58, but 58000).
+    // (class 53, but 53400, a limit that is configured), I/O (class 58, but 58000, and 58P01 and
+    // 58P02, a file that is not there or is there already).
     bool transient() const noexcept;
 
 private:

@@ -57,7 +57,8 @@ OUTBOX_API std::string request_hash(PGconn *connection, std::string_view method,
 //
 // The connection is the caller's; it outlives the object. Throws UsageError (25P01, 25001: wrong
 // state of the transaction; 22023: zero bytes) and DatabaseError: 22023 and 22004 for arguments
-// that outbox.idempotency_begin() refuses.
+// that outbox.idempotency_begin() refuses, 08006 if the connection is lost or was never made. If it
+// is lost in the constructor of two_phase, the key may be leased, until its lease is over.
 class OUTBOX_API IdempotentRequest
 {
 public:
@@ -72,19 +73,24 @@ public:
 
     IdempotentRequest(PGconn *connection, std::string scope, std::string key,
                       std::string_view request_hash, const RequestOptions &options = {});
-    // Releases the key unless it was completed, and leaves a transaction that is open as it was.
+    // Releases the key unless it was completed, leaves a transaction that is open as it was, and
+    // throws nothing. It asks the server what the key's state is, unless all was done outside of a
+    // transaction, so a completion or release that has been rolled back since, to a savepoint or
+    // altogether, is none. It waits for other sessions for 5 s at most, and for the network as the
+    // connection does.
     //
     // With single_tx the key shares the fate of the transaction in which the object was made: if
     // that has been committed without complete(), the work is done and the key stays, without an
-    // answer, which a line on stderr tells. Nothing is done in another transaction.
+    // answer, which a line on stderr tells. Nothing is done in another transaction. In one that is
+    // open still the key is released, unless complete() or release() was undone by a rollback to a
+    // savepoint, of which a line tells. What is undone after that nobody tells.
     //
-    // With two_phase a release within an open transaction is part of it: when that is rolled back
-    // afterwards, or has failed already, the key stays leased until the lease runs out, which a
-    // line on stderr tells. So let the object be made before, and destroyed after, whatever rolls
-    // the transaction back:
-    //
-    // The same holds for complete(): if the transaction in which it was called has been rolled back
-    // by then, the key is released.
+    // With two_phase, outside of a transaction: the key is completed or free, or a line tells why
+    // not. Within an open one only its end decides, which the object cannot know: a release is part
+    // of it, and so is what complete() and release() did in it. A line on stderr says so each time,
+    // and until when the key is leased if that is rolled back, as it does if the transaction has
+    // failed or the connection is lost. So let the object be made before, and destroyed after,
+    // whatever ends the transaction:
     //
     //     outbox::IdempotentRequest request(connection, scope, key, hash, two_phase);
     //     Transaction transaction(connection); // rolls back when an exception passes
@@ -112,22 +118,35 @@ public:
     void release();
 
 private:
+    static constexpr char kSeparator = '\n';
+    enum Part // of owner_
+    {
+        kOwner,
+        kHash,        // of the request, in hex
+        kTransaction, // in which the key was begun, completed or released
+        kLease        // when it ends; of two_phase
+    };
+
     void require_held() const;
-    OUTBOX_LOCAL std::string owner() const;
-    OUTBOX_LOCAL bool in_own_transaction() const;
-    OUTBOX_LOCAL void warn(const std::string &what) const noexcept;
+    OUTBOX_LOCAL std::string part(Part number) const;
+    OUTBOX_LOCAL bool in_transaction() const;
+    OUTBOX_LOCAL void warn(const char *what, const char *detail = "") const noexcept;
+    OUTBOX_LOCAL void warn_of_lease(const char *why) const noexcept;
+    OUTBOX_LOCAL std::string ask_state() const;
     OUTBOX_LOCAL void release_within() const;
+    OUTBOX_LOCAL void release_apart() const;
     OUTBOX_LOCAL void leave_single() const;
     OUTBOX_LOCAL void leave_two_phase() const;
-    OUTBOX_LOCAL void leave_completed() const;
+    OUTBOX_LOCAL void end_within(const std::string &transaction);
 
     PGconn *connection_;
     const std::string scope_;
     const std::string key_;
     const RequestMode mode_;
-    std::string owner_; // and the number of the transaction; the object keeps the size it has
+    std::string owner_; // and what else has to be remembered; the object keeps the size it has
     Outcome outcome_ = Outcome::mismatch;
     bool held_ = false;
+    bool in_doubt_ = false; // completed or released in a transaction that may be rolled back
     Response response_;
     std::chrono::milliseconds retry_after_{};
 };

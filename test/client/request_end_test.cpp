@@ -1,0 +1,231 @@
+// What becomes of the key of a request whose completion or release does not last.
+#include <sstream>
+
+#include "harness.h"
+#include "outbox/idempotent_request.h"
+
+using namespace outbox::test;
+using outbox::IdempotentRequest;
+
+namespace
+{
+
+using Connection = std::unique_ptr<PGconn, decltype(&PQfinish)>;
+
+struct EndScene
+{
+    EndScene() : database(cluster()), db(database.connect()), connection(connect())
+    {
+        two_phase.mode = outbox::RequestMode::two_phase;
+        two_phase.lease = std::chrono::minutes(10);
+    }
+    Connection connect() const
+    {
+        return Connection(PQconnectdb(cluster().conninfo(database.name()).c_str()), &PQfinish);
+    }
+    void run(const std::string &sql) const { run_sql(connection.get(), sql); }
+    std::unique_ptr<IdempotentRequest> begin(const outbox::RequestOptions &options)
+    {
+        return std::make_unique<IdempotentRequest>(connection.get(), "shop",
+                                                   "k" + std::to_string(++number),
+                                                   std::string(32, 'x'), options);
+    }
+    // Of the last one that was begun.
+    std::string state()
+    {
+        return db.value("select coalesce((select case when completed_at is not null then"
+                        " 'completed' when lease_until > now() then 'leased' else 'unanswered' end"
+                        " from outbox.idempotency_keys where key = $1), 'free')",
+                        "k" + std::to_string(number));
+    }
+
+    TestDatabase database;
+    Db db;
+    Connection connection;
+    outbox::RequestOptions two_phase;
+    int number = 0;
+};
+
+struct End
+{
+    const char *before;
+    const char *call; // "" is none
+    const char *after;
+    const char *state; // when the object is gone and the transaction as well
+    const char *line;  // on stderr; "" is none
+    const char *last = "";
+};
+
+void
+expect_ends(EndScene &scene, const outbox::RequestOptions &options, const std::vector<End> &ends)
+{
+    for (const End &end : ends)
+    {
+        SCOPED_TRACE(std::string(end.before) + "; " + end.call + "; " + end.after + "; " +
+                     end.last);
+        testing::internal::CaptureStderr();
+        const bool single = options.mode == outbox::RequestMode::single_tx;
+        if (single)
+            scene.run("begin");
+        std::unique_ptr<IdempotentRequest> request = scene.begin(options);
+        scene.run(end.before);
+        if (end.call[0] == 'c')
+            request->complete({});
+        else if (end.call[0] == 'r')
+            request->release();
+        std::istringstream statements(end.after);
+        for (std::string sql; std::getline(statements, sql, ';');) // one by one, as some fail
+            PQclear(PQexec(scene.connection.get(), sql.c_str()));
+        const PGTransactionStatusType left = PQtransactionStatus(scene.connection.get());
+        request.reset();
+        EXPECT_EQ(PQtransactionStatus(scene.connection.get()), left);
+        if (left == PQTRANS_INTRANS)
+        {
+            EXPECT_EQ(run_sql(scene.connection.get(), "show lock_timeout"), "0");
+        }
+        if (end.last[0] != '\0')
+            scene.run(end.last);
+        const std::string lines = testing::internal::GetCapturedStderr();
+        EXPECT_EQ(scene.state(), end.state);
+        if (end.line[0] == '\0')
+            EXPECT_EQ(lines, "");
+        else
+            EXPECT_NE(lines.find(end.line), std::string::npos) << lines;
+    }
+}
+
+} // namespace
+
+TEST(IdempotentRequestEnd, OfTwoPhasesIsWhatTheTransactionLeftOrALineTells)
+{
+    EndScene scene;
+    const char *undone = "stays leased until 2";
+    expect_ends(scene, scene.two_phase,
+                {{"select 1", "complete", "select 1", "completed", ""},
+                 {"select 1", "release", "select 1", "free", ""},
+                 {"select 1", "", "select 1", "free", ""},
+                 {"begin", "complete", "commit", "completed", ""},
+                 {"begin", "complete", "rollback", "free", ""},
+                 {"begin", "complete", "select 1/0; commit", "free", ""},
+                 {"begin", "release", "commit", "free", ""},
+                 {"begin", "release", "rollback", "free", ""},
+                 {"begin; savepoint s", "complete", "rollback to s; commit", "free", ""},
+                 {"begin; savepoint s", "complete", "release s; commit", "completed", ""},
+                 {"begin; savepoint s", "release", "rollback to s; commit", "free", ""},
+                 // Destroyed within a transaction.
+                 {"begin", "", "select 1", "leased", undone, "rollback"},
+                 {"begin", "", "select 1", "free", undone, "commit"},
+                 {"begin", "", "select 1/0", "leased", undone, "rollback"},
+                 {"begin", "complete", "select 1", "leased", undone, "rollback"},
+                 {"begin", "complete", "select 1", "completed", undone, "commit"},
+                 {"begin", "complete", "select 1/0", "leased", undone, "rollback"},
+                 {"begin", "release", "select 1", "leased", undone, "rollback"},
+                 {"begin; savepoint s", "complete", "rollback to s", "free", undone, "commit"},
+                 {"begin", "complete", "rollback; begin", "leased", undone, "rollback"},
+                 {"begin", "complete", "rollback; begin", "free", undone, "commit"},
+                 {"begin", "complete", "commit; begin", "completed", "", "rollback"},
+                 {"begin", "release", "rollback; begin", "leased", undone, "rollback"},
+                 {"begin isolation level serializable", "complete",
+                  "rollback; begin isolation level"
+                  " serializable read only",
+                  "leased", "is not released", "commit"}});
+}
+
+TEST(IdempotentRequestEnd, OfASingleTransactionIsThatOfTheTransactionAndALineTellsOfNoAnswer)
+{
+    EndScene scene;
+    const char *unanswered = "a replay of nothing";
+    expect_ends(scene, {},
+                {{"select 1", "complete", "select 1", "completed", "", "commit"},
+                 {"select 1", "complete", "commit", "completed", ""},
+                 {"select 1", "complete", "rollback", "free", ""},
+                 {"select 1", "complete", "select 1/0", "free", "", "rollback"},
+                 {"select 1", "release", "commit", "free", ""},
+                 {"select 1", "release", "select 1", "free", "", "commit"},
+                 {"savepoint s", "complete", "rollback to s; commit", "unanswered", unanswered},
+                 {"savepoint s", "complete", "rollback to s", "unanswered", unanswered, "commit"},
+                 {"savepoint s", "complete", "rollback to s; rollback", "free", ""},
+                 {"savepoint s", "release", "rollback to s; commit", "unanswered", unanswered}});
+}
+
+// As by a statement_timeout at a bad moment: what asks for the transaction's number fails.
+TEST(IdempotentRequestEnd, ACompletionThatFailsInAnyOfItsStatementsGivesTheKeyBack)
+{
+    EndScene scene;
+    const std::string role = scene.database.name() + "_shop";
+    scene.db.exec("create role " + role + "; select outbox.grant_consumer('" + role + "')");
+    scene.run("set role " + role);
+    std::unique_ptr<IdempotentRequest> request = scene.begin(scene.two_phase);
+    scene.db.exec("revoke execute on function pg_current_xact_id_if_assigned() from public");
+    scene.run("begin");
+    EXPECT_EQ(code_of([&] { request->complete({}); }), "42501");
+    scene.run("rollback");
+    testing::internal::CaptureStderr();
+    request.reset();
+    EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+    EXPECT_EQ(scene.state(), "free");
+    scene.run("reset role");
+    scene.db.exec("drop owned by " + role + "; drop role " + role);
+}
+
+TEST(IdempotentRequestEnd, ACompletionWhoseTransactionIsLostIsToldOf)
+{
+    EndScene scene;
+    std::unique_ptr<IdempotentRequest> request = scene.begin(scene.two_phase);
+    scene.run("begin");
+    request->complete({});
+    scene.db.value("select pg_terminate_backend($1::int)",
+                   std::to_string(PQbackendPID(scene.connection.get())));
+    EXPECT_NE(code_of([&] { scene.run("commit"); }), "");
+    testing::internal::CaptureStderr();
+    request.reset();
+    EXPECT_NE(testing::internal::GetCapturedStderr().find("stays leased until 2"),
+              std::string::npos);
+    EXPECT_EQ(scene.state(), "leased");
+}
+
+// A session that holds the row, as by a takeover in a transaction that stays open.
+TEST(IdempotentRequestEnd, TheDestructorWaitsForNoOtherSessionWithoutEnd)
+{
+    EndScene scene;
+    std::unique_ptr<IdempotentRequest> request = scene.begin(scene.two_phase);
+    scene.db.exec("begin; select from outbox.idempotency_keys for update");
+    testing::internal::CaptureStderr();
+    request.reset();
+    EXPECT_NE(testing::internal::GetCapturedStderr().find("is not released: "), std::string::npos);
+    scene.db.exec("commit");
+    EXPECT_EQ(scene.state(), "leased");
+    EXPECT_EQ(PQtransactionStatus(scene.connection.get()), PQTRANS_IDLE);
+}
+
+TEST(IdempotentRequestEnd, ALostConnectionIsADatabaseError)
+{
+    EndScene scene;
+    const auto refusal = [&](PGconn *connection, const outbox::RequestOptions &options)
+    {
+        try
+        {
+            IdempotentRequest(connection, "shop", "k", std::string(32, 'x'), options);
+        }
+        catch (const outbox::DatabaseError &error)
+        {
+            EXPECT_TRUE(error.connection_lost());
+            return error.code();
+        }
+        catch (const outbox::Error &error)
+        {
+            return "another one: " + error.code();
+        }
+        return std::string();
+    };
+    const Connection never(PQconnectdb("host=/nonexistent"), &PQfinish);
+    for (const outbox::RequestOptions &options : {outbox::RequestOptions(), scene.two_phase})
+    {
+        const Connection lost = scene.connect();
+        scene.db.value("select pg_terminate_backend($1::int)",
+                       std::to_string(PQbackendPID(lost.get())));
+        EXPECT_NE(code_of([&] { run_sql(lost.get(), "select 1"); }), "");
+        EXPECT_EQ(refusal(lost.get(), options), "08006");
+        EXPECT_EQ(refusal(never.get(), options), "08006");
+    }
+}
