@@ -2,6 +2,7 @@
 
 #include "errors.h"
 #include "interrupts.h"
+#include "standard_error.h"
 
 #include <atomic>
 #include <cerrno>
@@ -20,8 +21,6 @@ namespace outbox::ctl
 
 namespace
 {
-
-using Settings = std::vector<std::pair<std::string, std::string>>;
 
 constexpr auto kLimit = std::chrono::minutes(10); // for all hosts
 
@@ -67,6 +66,7 @@ struct Attempt
 void
 run(const std::shared_ptr<Attempt> &attempt)
 {
+    mask_errors_of_this_thread(); // what the server says now, libpq writes there
     try
     {
         attempt->connection.reset(connect_now(attempt->settings));

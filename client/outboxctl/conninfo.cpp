@@ -7,7 +7,6 @@
 #include <libpq-fe.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 
@@ -103,10 +102,16 @@ hide(char *text)
 
 } // namespace
 
+bool
+is_connection_string(const std::string &conninfo)
+{
+    return is_uri(conninfo) || conninfo.find('=') != std::string::npos;
+}
+
 void
 check_conninfo(const std::string &conninfo)
 {
-    if (!is_uri(conninfo) && conninfo.find('=') == std::string::npos)
+    if (!is_connection_string(conninfo))
     {
         if (conninfo.find(":/") != std::string::npos || looks_like_uri_without_scheme(conninfo))
             refuse("a URI begins with postgresql:// or postgres://");
@@ -119,22 +124,6 @@ check_conninfo(const std::string &conninfo)
     if (!options)
         refuse(why);
     check_ports(options.get());
-}
-
-std::vector<std::string>
-passwords_of(const std::string &conninfo)
-{
-    std::vector<std::string> passwords;
-    if (const char *password = std::getenv("PGPASSWORD"))
-        passwords.emplace_back(password);
-    if (!is_uri(conninfo) && conninfo.find('=') == std::string::npos)
-        return passwords;
-    const Options options = parsed(conninfo, nullptr);
-    for (const PQconninfoOption *option = options.get();
-         option != nullptr && option->keyword != nullptr; option++)
-        if (option->val != nullptr && *option->val != '\0' && option->dispchar[0] == '*')
-            passwords.emplace_back(option->val);
-    return passwords;
 }
 
 bool

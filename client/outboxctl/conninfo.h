@@ -1,7 +1,7 @@
 // Connection strings, and the passwords in them.
 #pragma once
 
-#include "bgworker/kafka/secrets.h"
+#include "bgworker/sinks/kafka/secrets.h"
 
 #include <string>
 #include <vector>
@@ -13,9 +13,8 @@ namespace outbox::ctl
 // would be misunderstood; libpq's own messages would quote it, and there may be a password in it.
 void check_conninfo(const std::string &conninfo);
 
-// The passwords in a connection string, which check_conninfo() has let pass, and in the
-// environment.
-std::vector<std::string> passwords_of(const std::string &conninfo);
+// Whether libpq takes it as a URI or as settings, not as a name.
+bool is_connection_string(const std::string &conninfo);
 
 // Whether this may be a connection string with a password, wherever it stands on a command line.
 bool may_hold_password(const std::string &argument);

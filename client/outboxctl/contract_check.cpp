@@ -101,6 +101,9 @@ try_version(const Version &version, Problems &problems)
                      fmt::format("the counterexample conforms to the schema of version {}",
                                  version.number)});
         }
+        if (example.conforms && value->zero_line != 0)
+            problems.push_back({value->zero_line, "PostgreSQL's jsonb cannot hold \\u0000, so no "
+                                                  "event has this payload"});
         if (example.conforms)
             compiled.examples.push_back(std::move(*value));
     }

@@ -64,16 +64,24 @@ take_date(Taker &text)
     return between(text.digits(2), 1, kDays[month - 1] + (month == 2 && leap ? 1 : 0));
 }
 
+// "hh:mm" in minutes; -1 when it is not that.
+int
+take_minutes(Taker &text)
+{
+    const int hours = text.digits(2);
+    if (!between(hours, 0, 23) || !text.one_of(":"))
+        return -1;
+    const int minutes = text.digits(2);
+    return between(minutes, 0, 59) ? hours * 60 + minutes : -1;
+}
+
 // With its zone, as RFC 3339 wants it; a leap second is the last one of a day in UTC.
 bool
 take_time(Taker &text)
 {
     constexpr int kDay = 24 * 60; // minutes
-    const int hour = text.digits(2);
-    if (!between(hour, 0, 23) || !text.one_of(":"))
-        return false;
-    const int minute = text.digits(2);
-    if (!between(minute, 0, 59) || !text.one_of(":"))
+    const int time = take_minutes(text);
+    if (time < 0 || !text.one_of(":"))
         return false;
     const int second = text.digits(2);
     if (!between(second, 0, 60))
@@ -91,15 +99,12 @@ take_time(Taker &text)
         const bool behind = text.one_of("-");
         if (!behind && !text.one_of("+"))
             return false;
-        const int hours = text.digits(2);
-        if (!between(hours, 0, 23) || !text.one_of(":"))
+        const int zone = take_minutes(text);
+        if (zone < 0)
             return false;
-        const int minutes = text.digits(2);
-        if (!between(minutes, 0, 59))
-            return false;
-        ahead = (behind ? -1 : 1) * (hours * 60 + minutes);
+        ahead = behind ? -zone : zone;
     }
-    return second < 60 || (hour * 60 + minute - ahead + kDay) % kDay == kDay - 1;
+    return second < 60 || (time - ahead + kDay) % kDay == kDay - 1;
 }
 
 } // namespace

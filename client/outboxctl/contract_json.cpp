@@ -67,7 +67,11 @@ public:
     {
         return add(value);
     }
-    bool string(std::string &value) override { return add(value); }
+    bool string(std::string &value) override
+    {
+        note_zero(value);
+        return add(value);
+    }
     bool binary(json::binary_t & /*value*/) override { return false; } // JSON has none
 
     bool start_object(std::size_t /*size*/) override { return open(json::object()); }
@@ -77,6 +81,7 @@ public:
 
     bool key(std::string &name) override
     {
+        note_zero(name);
         Level &level = levels_.back();
         level.pointer = level.base + "/" + escaped_token(name);
         level.name = name;
@@ -121,6 +126,12 @@ private:
         return first_line_ + static_cast<int>(lines_);
     }
     int line() const { return line_at(taken_); }
+
+    void note_zero(const std::string &text)
+    {
+        if (result_.zero_line == 0 && text.find('\0') != std::string::npos)
+            result_.zero_line = line();
+    }
 
     bool refuse(int line, const std::string &message)
     {
@@ -199,6 +210,11 @@ LinedJson::line_of(std::string pointer) const
 std::optional<LinedJson>
 read_json(const std::string &text, int first_line, Problems &problems)
 {
+    if (text.rfind("\xEF\xBB\xBF", 0) == 0) // the parser would pass over it
+    {
+        problems.push_back({first_line, "this begins with a byte order mark (U+FEFF); remove it"});
+        return std::nullopt;
+    }
     std::size_t taken = 0;
     Builder builder(text, first_line, taken, problems);
     const char *begin = text.data();

@@ -1,6 +1,9 @@
 // The form of a JSON Schema of draft 7. Stricter than the draft, which lets unknown keywords pass:
 // a misspelt one would check nothing.
+#include "contract_formats.h"
+#include "contract_pattern.h"
 #include "contract_schema.h"
+#include "contract_values.h"
 
 #include <fmt/format.h>
 
@@ -8,6 +11,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <stdexcept>
 
 namespace outbox::ctl
 {
@@ -130,7 +134,7 @@ expected_instead(Takes takes, const json &value)
     switch (takes)
     {
     case Takes::kCount:
-        return value.is_number_unsigned() ? "" : "a number from 0 on, without a fraction";
+        return is_count(value) ? "" : "a number from 0 on, without a fraction";
     case Takes::kNumber:
         return value.is_number() ? "" : "a number";
     case Takes::kPositive:
@@ -288,9 +292,9 @@ private:
         else
             try
             {
-                (void) compiled_pattern(pattern);
+                (void) Pattern(characters_of(pattern));
             }
-            catch (const std::regex_error &error)
+            catch (const std::invalid_argument &error)
             {
                 problem(place, std::string("the pattern cannot be read: ") + error.what());
             }

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <regex>
 
 namespace outbox::ctl
 {
@@ -84,7 +85,7 @@ check_characters(const std::vector<std::string> &lines, Problems &problems)
 
 // Why YAML would take the value for something else than this text; empty when it would not.
 std::string
-not_plain(const std::string &value)
+not_plain(const std::string &value, bool is_text)
 {
     if (value.empty())
         return "has no value";
@@ -95,21 +96,32 @@ not_plain(const std::string &value)
     if (value.find(": ") != std::string::npos || value.find(" #") != std::string::npos ||
         value.back() == ':')
         return "holds \": \" or \" #\", which mean something else in YAML";
+    // By YAML 1.1, too, as readers differ.
+    static const std::regex kOther(
+        "~|null|true|false|yes|no|on|off|y|n|=|<<|[+]?[.](inf|nan)|0[xob][0-9a-f_]+|"
+        "[+]?[.]?[0-9][0-9_.:]*(e[-+]?[0-9]+)?|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([t ].*)?",
+        std::regex::icase | std::regex::optimize);
+    if (is_text && std::regex_match(value, kOther))
+        return "is no text in YAML; write more than that";
     return "";
 }
 
 void
 read_field(const std::string &line, int number, std::vector<Field> &fields, Problems &problems)
 {
+    if (line.find('\t') != std::string::npos)
+        problems.push_back(
+            {number, "this line holds a tab; write blanks, as readers of YAML differ in tabs"});
     const std::size_t colon = line.find(':');
     if (colon == std::string::npos || colon == 0 ||
-        line.find_first_not_of("abcdefghijklmnopqrstuvwxyz_") != colon)
+        line.find_first_not_of("abcdefghijklmnopqrstuvwxyz_") != colon ||
+        (colon + 1 < line.size() && !blank(line.substr(colon + 1, 1))))
     {
         problems.push_back({number, "this is no \"key: value\""});
         return;
     }
     const Field field{line.substr(0, colon), trimmed(line.substr(colon + 1)), number};
-    const std::string reason = not_plain(field.value);
+    const std::string reason = not_plain(field.value, field.key != "schema_version");
     if (!reason.empty())
         problems.push_back({number, "\"" + field.key + "\" " + reason});
     fields.push_back(field);

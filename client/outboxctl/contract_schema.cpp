@@ -4,6 +4,7 @@
 
 #include "characters.h"
 #include "contract_formats.h"
+#include "contract_pattern.h"
 #include "contract_values.h"
 #include "units.h"
 
@@ -26,7 +27,8 @@ using Violation = CompiledSchema::Violation;
 using Violations = std::vector<Violation>;
 
 constexpr std::size_t kMostViolations = 10;
-// std::regex calls itself for each character, see kMostStack in bounded.cpp.
+// What is noted on the way through a longer one might not fit into memory, see kMostMemory in
+// bounded.cpp.
 constexpr std::size_t kLongestMatched = 100000;
 
 bool
@@ -50,14 +52,14 @@ below(const std::string &pointer, const std::string &name)
 struct CompiledSchema::Compiled
 {
     json root;
-    mutable std::map<std::string, std::wregex> patterns;
+    mutable std::map<std::string, Pattern> patterns;
 
-    const std::wregex &pattern(const std::string &text) const
+    const Pattern &pattern(const std::string &text) const
     {
         const auto found = patterns.find(text);
         return found != patterns.end()
                    ? found->second
-                   : patterns.emplace(text, compiled_pattern(text)).first->second;
+                   : patterns.emplace(text, Pattern(characters_of(text))).first->second;
     }
 };
 
@@ -125,7 +127,7 @@ private:
                 fmt::format("a text of {} characters is longer than the {} that patterns are "
                             "tried with",
                             characters.size(), kLongestMatched));
-        return std::regex_search(characters, compiled_.pattern(pattern));
+        return compiled_.pattern(pattern).matches(characters);
     }
 
     static bool check_value(const json &schema, const json &value, const std::string &at,
@@ -182,10 +184,10 @@ private:
     {
         bool good = true;
         const json *most = find(schema, (std::string("max") + what).c_str());
-        if (most != nullptr && size > most->get<std::uint64_t>())
+        if (most != nullptr && size > count_of(*most))
             good = refuse(found, at, fmt::format("{} is more than 'max{}'.", size, what));
         const json *least = find(schema, (std::string("min") + what).c_str());
-        if (least != nullptr && size < least->get<std::uint64_t>())
+        if (least != nullptr && size < count_of(*least))
             good = refuse(found, at, fmt::format("{} is less than 'min{}'.", size, what));
         return good;
     }

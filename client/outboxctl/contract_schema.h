@@ -4,7 +4,6 @@
 #include "contract_json.h"
 
 #include <memory>
-#include <regex>
 
 namespace outbox::ctl
 {
@@ -12,9 +11,6 @@ namespace outbox::ctl
 // Looks for keywords that draft 7 does not have, values that they cannot have, and references that
 // lead out of the schema, nowhere, or back to themselves.
 void check_schema(const LinedJson &schema, Problems &problems);
-
-// A pattern as ECMA 262 has it, for characters, not bytes. Throws std::regex_error.
-std::wregex compiled_pattern(const std::string &pattern);
 
 // A schema in which check_schema() found nothing. Compiling it, and validating, take as long as
 // patterns and references of the schema make them: call these where time is bounded.

@@ -1,6 +1,8 @@
 #include "contract_values.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -45,6 +47,59 @@ compare(const json &a, const json &b)
     return 0;
 }
 
+// Digits and a power of ten, without the sign.
+struct Decimal
+{
+    std::uint64_t digits = 0;
+    int exponent = 0;
+};
+
+Decimal
+decimal_of(const json &value)
+{
+    if (value.is_number_unsigned())
+        return {value.get<std::uint64_t>(), 0};
+    if (value.is_number_integer())
+    {
+        const auto number = value.get<std::int64_t>();
+        const auto bits = static_cast<std::uint64_t>(number);
+        return {number < 0 ? 0 - bits : bits, 0};
+    }
+    std::array<char, 32> text = {}; // "1.2345678901234567e-308" at most
+    const char *end = std::to_chars(text.data(), text.data() + text.size(),
+                                    std::abs(value.get<double>()), std::chars_format::scientific)
+                          .ptr;
+    Decimal result;
+    const char *at = text.data();
+    bool fraction = false;
+    for (; at != end && *at != 'e'; at++)
+    {
+        if (*at == '.')
+        {
+            fraction = true;
+            continue;
+        }
+        result.digits = result.digits * 10 + static_cast<std::uint64_t>(*at - '0');
+        result.exponent -= fraction ? 1 : 0;
+    }
+    int exponent = 0;
+    at += at != end ? 1 : 0;
+    at += at != end && *at == '+' ? 1 : 0;
+    (void) std::from_chars(at, end, exponent);
+    result.exponent += exponent;
+    return result;
+}
+
+// What is left of ten times the number, which is below the divisor.
+std::uint64_t
+ten_times(std::uint64_t number, std::uint64_t divisor)
+{
+    std::uint64_t sum = 0;
+    for (int i = 0; i < 10; i++)
+        sum = sum >= divisor - number ? sum - (divisor - number) : sum + number;
+    return sum;
+}
+
 } // namespace
 
 long double
@@ -63,19 +118,39 @@ is_whole(const json &value)
            (value.is_number_float() && std::trunc(value.get<double>()) == value.get<double>());
 }
 
-// Neither 19.99 nor 0.01 is what it says in binary, so the quotient is whole but for what that
-// costs.
+bool
+is_count(const json &value)
+{
+    return is_whole(value) && number_of(value) >= 0;
+}
+
+std::uint64_t
+count_of(const json &value)
+{
+    constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
+    if (!value.is_number_float())
+        return value.get<std::uint64_t>();
+    const double number = value.get<double>();
+    return number < static_cast<double>(kMost) ? static_cast<std::uint64_t>(number) : kMost;
+}
+
+// By what the author wrote: the shortest text that is this double, for 15 digits and more. In
+// binary, neither 19.99 nor 0.01 is what it says.
 bool
 is_multiple(const json &value, const json &divisor)
 {
-    const long double number = number_of(value);
-    const long double by = number_of(divisor);
-    if (is_whole(value) && is_whole(divisor))
-        return std::fmod(number, by) == 0;
-    const long double quotient = number / by;
-    return std::abs(quotient - std::round(quotient)) <=
-           4 * static_cast<long double>(std::numeric_limits<double>::epsilon()) *
-               std::abs(quotient);
+    Decimal number = decimal_of(value);
+    const Decimal by = decimal_of(divisor);
+    if (number.digits == 0)
+        return true;
+    int tens = number.exponent - by.exponent; // that the digits of the quotient have behind them
+    for (; tens < 0; tens++, number.digits /= 10)
+        if (number.digits % 10 != 0)
+            return false;
+    std::uint64_t rest = number.digits % by.digits;
+    for (; tens > 0 && rest != 0; tens--)
+        rest = ten_times(rest, by.digits);
+    return rest == 0;
 }
 
 bool

@@ -2,6 +2,8 @@
 
 #include "conninfo.h"
 #include "errors.h"
+#include "json_text.h"
+#include "passwords.h"
 #include "standard_output.h"
 #include "terminal.h"
 #include "units.h"
@@ -79,10 +81,11 @@ memory_used()
     return getrusage(RUSAGE_SELF, &used) == 0 ? used.ru_maxrss : 0;
 }
 
+// All that libpq and the server say passes here.
 std::string
-trimmed(const char *text)
+said(const char *text)
 {
-    std::string result = text == nullptr ? "" : text;
+    std::string result = without_passwords(text == nullptr ? "" : text);
     while (!result.empty() && (result.back() == '\n' || result.back() == ' '))
         result.pop_back();
     return result;
@@ -91,7 +94,25 @@ trimmed(const char *text)
 std::string
 error_field(const PGresult *result, int code)
 {
-    return trimmed(PQresultErrorField(result, code));
+    return said(PQresultErrorField(result, code));
+}
+
+// A server may send anything instead.
+std::string
+sqlstate_of(const PGresult *result)
+{
+    const std::string code = error_field(result, PG_DIAG_SQLSTATE);
+    const auto fits = [](char c) { return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z'); };
+    return code.size() == 5 && std::all_of(code.begin(), code.end(), fits) ? code : "";
+}
+
+const std::string &
+checked_json(const std::string &value, const std::string &column)
+{
+    if (!is_json(value))
+        throw Error(kFailed,
+                    "the server sent something as JSON in \"" + column + "\" that is none");
+    return value;
 }
 
 } // namespace
@@ -108,11 +129,25 @@ Rows::index(const char *column) const
 Text
 Rows::text(int row, const char *column) const
 {
+    const Text found = raw(row, column);
+    return found ? Text(printable(*found)) : std::nullopt;
+}
+
+Text
+Rows::raw(int row, const char *column) const
+{
     const int number = index(column);
     if (PQgetisnull(result_.get(), row, number) != 0)
         return std::nullopt;
     std::string value = PQgetvalue(result_.get(), row, number);
     return PQftype(result_.get(), number) == kTimestamptz ? to_iso_time(value) : value;
+}
+
+Text
+Rows::json(int row, const char *column) const
+{
+    const Text found = raw(row, column);
+    return found ? Text(checked_json(*found, column)) : std::nullopt;
 }
 
 std::string
@@ -124,7 +159,7 @@ Rows::value(int row, const char *column, const char *if_null) const
 std::optional<long long>
 Rows::number(int row, const char *column) const
 {
-    const Text found = text(row, column);
+    const Text found = raw(row, column);
     return found ? std::optional<long long>(std::strtoll(found->c_str(), nullptr, 10))
                  : std::nullopt;
 }
@@ -132,21 +167,21 @@ Rows::number(int row, const char *column) const
 std::optional<double>
 Rows::real(int row, const char *column) const
 {
-    const Text found = text(row, column);
+    const Text found = raw(row, column);
     return found ? std::optional<double>(std::strtod(found->c_str(), nullptr)) : std::nullopt;
 }
 
 bool
 Rows::flag(int row, const char *column) const
 {
-    return text(row, column) == "t";
+    return raw(row, column) == "t";
 }
 
 Json
 Rows::field(int row, int column) const
 {
     const char *name = PQfname(result_.get(), column);
-    const Text found = text(row, name);
+    const Text found = raw(row, name);
     if (!found)
         return nullptr;
     switch (PQftype(result_.get(), column))
@@ -162,7 +197,7 @@ Rows::field(int row, int column) const
         return ctl::number(*found);
     case kJson:
     case kJsonb:
-        return written(*found);
+        return written(checked_json(*found, name));
     default:
         return *found;
     }
@@ -181,8 +216,7 @@ Database::Database(const std::string &conninfo)
     : conninfo_(conninfo), connection_(nullptr, &PQfinish)
 {
     check_conninfo(conninfo);
-    for (const std::string &password : passwords_of(conninfo))
-        secrets_.add(password);
+    learn_passwords_of(conninfo);
     try
     {
         connect();
@@ -192,8 +226,8 @@ Database::Database(const std::string &conninfo)
         if (PQconnectionNeedsPassword(connection_.get()) == 0 || !can_ask())
             throw;
         password_ =
-            ask_password("Password for user " + printable(PQuser(connection_.get())) + ": ");
-        secrets_.add(password_);
+            ask_password("Password for user " + printable(said(PQuser(connection_.get()))) + ": ");
+        learn_password(password_);
         connect();
     }
 }
@@ -212,19 +246,18 @@ Database::connect()
         throw std::bad_alloc();
     // What stands before dbname yields to what the connection string says. No environment variable
     // may change how we read answers, so these come after it.
-    std::vector<std::pair<std::string, std::string>> settings = {
-        {"fallback_application_name", "outboxctl"}};
+    Settings settings = {{"fallback_application_name", "outboxctl"}};
     if (!conninfo_.empty())
         settings.emplace_back("dbname", conninfo_);
     if (!password_.empty())
         settings.emplace_back("password", password_);
     settings.emplace_back("client_encoding", "UTF8");
-    connection_ = ctl::connect(settings);
+    open(settings);
     if (PQstatus(connection_.get()) != CONNECTION_OK &&
         connection_error().find(kWithoutUtf8) != std::string::npos)
     {
         settings.back().second = kWithoutUtf8;
-        connection_ = ctl::connect(settings);
+        open(settings);
     }
     const char *encoding = PQparameterStatus(connection_.get(), "server_encoding");
     without_utf8_ = encoding != nullptr && std::string(encoding) == kWithoutUtf8;
@@ -233,40 +266,56 @@ Database::connect()
             connection_error(),
             "-d, PGHOST, PGPORT, PGUSER and PGDATABASE say where to connect, as for "
             "psql; PGPASSWORD or ~/.pgpass has the password.");
+    // In blocking mode libpq would wait for a server that does not read, heedless of time and
+    // signals, even for the word that it sends at the end.
+    if (PQsetnonblocking(connection_.get(), 1) != 0)
+        throw ConnectionError(connection_error());
     // Notices are for programs that handle them.
     PQsetNoticeProcessor(
         connection_.get(), [](void *, const char *) {}, nullptr);
-    user_ = query("select current_user::text as name").value(0, "name");
+    user_ = said(query("select current_user::text as name").raw(0, "name").value_or("").c_str());
+}
+
+void
+Database::open(const Settings &settings)
+{
+    connection_ = ctl::connect(settings);
+    learn_passwords_of(connection_.get());
 }
 
 std::string
 Database::connection_error() const
 {
-    std::string text = trimmed(PQerrorMessage(connection_.get()));
-    text += '\0';
-    secrets_.mask(text.data());
-    return text.c_str(); // it may have become shorter
+    return said(PQerrorMessage(connection_.get()));
+}
+
+std::string
+Database::name() const
+{
+    return said(PQdb(connection_.get()));
 }
 
 std::string
 Database::server_version() const
 {
     const char *version = PQparameterStatus(connection_.get(), "server_version");
-    const std::string text = version == nullptr ? "?" : version;
+    const std::string text = said(version == nullptr ? "?" : version);
     return text.substr(0, text.find(' '));
 }
 
 std::string
 Database::quoted_user()
 {
-    return query("select quote_ident(current_user) as quoted").value(0, "quoted");
+    return said(
+        query("select quote_ident(current_user) as quoted").raw(0, "quoted").value_or("").c_str());
 }
 
 std::string
 Database::place() const
 {
-    const std::string host = PQhost(connection_.get());
-    return (host.rfind('/', 0) == 0 ? "socket " : "") + host + " port " + PQport(connection_.get());
+    const std::string host = said(PQhost(connection_.get()));
+    return (host.rfind('/', 0) == 0 ? "socket " : "") + host + " port " +
+           said(PQport(connection_.get()));
 }
 
 // One text that has no UTF-8 must not hide all the others, so such an answer comes in the bytes of
@@ -406,7 +455,7 @@ Database::checked(PGresult *raw)
     if (PQstatus(connection_.get()) == CONNECTION_BAD)
         throw ConnectionError(connection_error());
     const std::string message = error_field(raw, PG_DIAG_MESSAGE_PRIMARY);
-    const std::string sqlstate = error_field(raw, PG_DIAG_SQLSTATE);
+    const std::string sqlstate = sqlstate_of(raw);
     // The server ends the connection, and libpq need not have noticed yet.
     if (sqlstate == "57P01" || sqlstate == "57P02" || sqlstate == "57P03" || sqlstate == "57P05")
         throw ConnectionError(message);

@@ -5,8 +5,6 @@
 #include "interrupts.h"
 #include "json.h"
 
-#include "bgworker/kafka/secrets.h"
-
 #include <libpq-fe.h>
 
 #include <memory>
@@ -30,14 +28,19 @@ public:
     bool empty() const { return count() == 0; }
 
     // A column by its name, nothing for NULL. Throws std::logic_error when there is no such column.
+    // What a server sends may be anything; only raw() is as it came, for JSON, for the server, and
+    // for what is made printable otherwise.
     Text text(int row, const char *column) const;
     std::string value(int row, const char *column, const char *if_null = "") const;
+    Text raw(int row, const char *column) const;
+    // As it came, but it is JSON: Error otherwise.
+    Text json(int row, const char *column) const;
     std::optional<long long> number(int row, const char *column) const;
     std::optional<double> real(int row, const char *column) const; // for people, not for JSON
     bool flag(int row, const char *column) const;                  // false for NULL
 
     // A row as an object with the columns' names: numbers, booleans and json as such, the rest as
-    // text.
+    // text. Error when what is sent as JSON is none.
     Json object(int row) const;
 
 private:
@@ -70,7 +73,7 @@ public:
     void reconnect();
 
     bool in_use() const { return connection_ != nullptr; }
-    std::string name() const { return PQdb(connection_.get()); }
+    std::string name() const;
     // Whose rights count: another role than that of the login when a setting says so.
     const std::string &user() const { return user_; }
     std::string quoted_user(); // as an identifier, for statements
@@ -80,6 +83,7 @@ public:
 
 private:
     void connect();
+    void open(const Settings &settings);
     Rows within_transaction(const char *begin, const std::string &sql,
                             const std::vector<Text> &parameters, Clock::time_point deadline);
     void send(const char *statements, Clock::time_point deadline);
@@ -89,7 +93,6 @@ private:
 
     std::string conninfo_;
     std::string password_;
-    kafka::Secrets secrets_;
     Connection connection_;
     std::string user_;
     bool without_utf8_ = false; // texts come in the bytes of the database

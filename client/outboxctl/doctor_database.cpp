@@ -75,7 +75,7 @@ examine_preload(Database &database, Findings &findings)
     if (!rows.empty())
         findings.add("server", Level::kProblem,
                      "the server was started without the library, so nothing is published",
-                     "alter system set shared_preload_libraries = " + rows.value(0, "wanted") +
+                     "alter system set shared_preload_libraries = " + rows.raw(0, "wanted").value_or("") +
                          "; and restart the server.");
 }
 
@@ -287,7 +287,7 @@ examine_rights(Database &database, const DoctorOptions &options, Findings &findi
     for (const RightsReport &report : look_at_rights(database, known.value(0, "oid")))
     {
         const std::string lets = report.name + " (" + report.lets + ")";
-        const std::string grants = grant_statement(report.name, known.value(0, "quoted"));
+        const std::string grants = grant_statement(report.name, known.raw(0, "quoted").value_or(""));
         if (report.whole)
             findings.add("rights", Level::kOk, "\"" + role + "\" may " + lets);
         else if (report.any)

@@ -40,8 +40,8 @@ recent_topics(Database &database, const std::string &topic_template)
     {
         std::array<char, kMaxTopicLength> name = {};
         const TopicName expanded =
-            compiled.expand(rows.value(row, "aggregate_type"), rows.value(row, "event_type"),
-                            name.data(), name.size());
+            compiled.expand(rows.raw(row, "aggregate_type").value_or(""),
+                            rows.raw(row, "event_type").value_or(""), name.data(), name.size());
         if (expanded.error == nullptr)
             topics.emplace(name.data(), expanded.length);
     }

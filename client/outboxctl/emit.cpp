@@ -74,9 +74,14 @@ payload_parameter(const EmitOptions &options)
     Text payload = payload_of(options);
     if (payload && options.bytes)
     {
+        constexpr const char *kDigits = "0123456789abcdef";
         std::string hex = "\\x";
+        hex.reserve(hex.size() + 2 * payload->size());
         for (const char c : *payload)
-            hex += fmt::format("{:02x}", static_cast<unsigned char>(c));
+        {
+            const auto byte = static_cast<unsigned char>(c);
+            hex.append(1, kDigits[byte >> 4]).append(1, kDigits[byte & 15]);
+        }
         return hex;
     }
     if (payload && payload->find('\0') != std::string::npos)
@@ -146,7 +151,7 @@ check_not_refused(Database &database, const std::string &id)
                                      "where id = $1::uuid and status = 'FAILED'",
                                      {id});
     if (!rows.empty())
-        throw Error(kFailed, "Kafka refused the event: " + rows.value(0, "last_error"),
+        throw Error(kFailed, "Kafka refused the event: " + rows.raw(0, "last_error").value_or(""),
                     "\"outboxctl failed show " + id + "\" shows more.");
 }
 

@@ -116,9 +116,9 @@ print_list(const Output &output, const Rows &rows, int count, const FailedOption
 Text
 payload_text(const Rows &rows, int row)
 {
-    if (const Text payload = rows.text(row, "payload"))
+    if (const Text payload = rows.json(row, "payload"))
         return indented(*payload);
-    if (const Text bytes = rows.text(row, "payload_bytes"))
+    if (const Text bytes = rows.raw(row, "payload_bytes"))
         return printable(from_hex(*bytes));
     return std::nullopt;
 }
@@ -128,7 +128,7 @@ std::vector<std::pair<std::string, std::string>>
 headers_of(Database &database, const Rows &rows, int row)
 {
     std::vector<std::pair<std::string, std::string>> headers;
-    const Text json = rows.text(row, "headers");
+    const Text json = rows.raw(row, "headers");
     if (!json)
         return headers;
     const Rows found =

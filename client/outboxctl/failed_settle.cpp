@@ -137,7 +137,7 @@ retry_many(const Context &context, const FailedOptions &options)
         go ? database
                  .change("the events are tried again",
                          "select outbox.retry_failed($1, $2, $3::timestamptz, $4::int) as count",
-                         {options.aggregate_type, options.event_type, found.text(0, "since"),
+                         {options.aggregate_type, options.event_type, found.raw(0, "since"),
                           std::to_string(count)})
                  .number(0, "count")
                  .value_or(0)

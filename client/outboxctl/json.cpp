@@ -1,6 +1,7 @@
 #include "json.h"
 
 #include "characters.h"
+#include "json_text.h"
 
 #include <fmt/format.h>
 
@@ -216,39 +217,6 @@ private:
     std::string text_;
 };
 
-// By the grammar of JSON.
-bool
-is_number(std::string_view text)
-{
-    const auto digits = [&]
-    {
-        std::size_t count = 0;
-        while (count < text.size() && text[count] >= '0' && text[count] <= '9')
-            count++;
-        text.remove_prefix(count);
-        return count;
-    };
-    const auto take = [&](std::string_view any)
-    {
-        const bool found = !text.empty() && any.find(text[0]) != std::string_view::npos;
-        if (found)
-            text.remove_prefix(1);
-        return found;
-    };
-    (void) take("-");
-    const bool zero = !text.empty() && text[0] == '0';
-    const std::size_t whole = digits();
-    if (whole == 0 || (zero && whole > 1) || (take(".") && digits() == 0))
-        return false;
-    if (take("eE"))
-    {
-        (void) take("+-");
-        if (digits() == 0)
-            return false;
-    }
-    return text.empty();
-}
-
 } // namespace
 
 Json
@@ -260,7 +228,7 @@ written(std::string_view json)
 Json
 number(std::string_view text)
 {
-    return is_number(text) ? written(text) : Json(std::string(text));
+    return is_json_number(text) ? written(text) : Json(std::string(text));
 }
 
 std::string

@@ -2,7 +2,7 @@
 
 #include "errors.h"
 
-#include "bgworker/kafka/signals_blocked.h"
+#include "bgworker/sinks/kafka/signals_blocked.h"
 #include "extension/core/kafka_properties.h"
 
 #include <algorithm>

@@ -98,7 +98,7 @@ outbox_settings(Database &database)
     const Rows rows =
         database.query("select name, setting from pg_settings where name like 'outbox.%'");
     for (int row = 0; row < rows.count(); row++)
-        settings[rows.value(row, "name")] = rows.value(row, "setting");
+        settings[rows.value(row, "name")] = rows.raw(row, "setting").value_or("");
     return settings;
 }
 

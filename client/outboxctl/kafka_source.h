@@ -4,7 +4,7 @@
 #include "database.h"
 #include "options.h"
 
-#include "bgworker/kafka/secrets.h"
+#include "bgworker/sinks/kafka/secrets.h"
 #include "extension/core/kafka_config.h"
 
 #include <map>

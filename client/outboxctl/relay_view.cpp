@@ -35,11 +35,11 @@ look_at_pause(Database &database)
 {
     const Rows rows = database.query(
         "select paused_at, extract(epoch from clock_timestamp() - paused_at)::float8 as seconds, "
-        "paused_by::text as by, reason from outbox.pauses limit 1");
+        "paused_by::text as by, left(reason, 1000) as reason from outbox.pauses limit 1");
     if (rows.empty())
         return std::nullopt;
-    return Pause{rows.value(0, "paused_at"), rows.real(0, "seconds").value_or(0),
-                 rows.value(0, "by"), rows.text(0, "reason")};
+    return Pause{rows.raw(0, "paused_at").value_or(""), rows.real(0, "seconds").value_or(0),
+                 rows.raw(0, "by").value_or(""), rows.raw(0, "reason")};
 }
 
 Json
@@ -69,10 +69,10 @@ look_at_relay(Database &database)
     view.failed = rows.number(0, "failed_events").value_or(0);
     view.failures = rows.number(0, "consecutive_failures").value_or(0);
     view.next_attempt_in = rows.real(0, "next_attempt_in");
-    view.last_error = rows.text(0, "last_error");
+    view.last_error = rows.raw(0, "last_error");
     view.last_error_ago = rows.real(0, "last_error_ago");
-    view.config_error = rows.text(0, "config_error");
-    view.bootstrap = rows.text(0, "bootstrap_servers");
+    view.config_error = rows.raw(0, "config_error");
+    view.bootstrap = rows.raw(0, "bootstrap_servers");
     if (rows.flag(0, "may_see_pause"))
         view.pause = look_at_pause(database);
     view.json["pause"] = view.pause ? to_json(*view.pause) : Json(nullptr);

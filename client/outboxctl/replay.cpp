@@ -58,7 +58,7 @@ resolved(Database &database, const std::optional<std::string> &given)
         age ? database.query("select (now() - make_interval(secs => $1::float8))::text as at",
                              {std::to_string(*age)})
             : database.query("select ($1::timestamptz)::text as at", {*given});
-    return rows.text(0, "at");
+    return rows.raw(0, "at");
 }
 
 std::string

@@ -54,7 +54,7 @@ rights_of(Database &database, const std::string &kind)
         callable ? "select granted from outbox.rights_of($1) granted" : kFromItsBody, {kind});
     std::vector<std::string> granted;
     for (int row = 0; row < rows.count(); row++)
-        granted.push_back(rows.value(row, "granted"));
+        granted.push_back(rows.raw(row, "granted").value_or(""));
     if (granted.empty())
         throw Error(kFailed, "outbox.rights_of() does not say what " + kind + "s may do",
                     "Check the rights as a superuser, with --role.");

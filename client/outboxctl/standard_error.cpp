@@ -1,5 +1,6 @@
 #include "standard_error.h"
 
+#include "passwords.h"
 #include "units.h"
 
 #include <algorithm>
@@ -17,6 +18,8 @@ namespace outbox::ctl
 
 namespace
 {
+
+thread_local bool masks = false;
 
 std::string
 harmless(std::string_view text)
@@ -52,7 +55,10 @@ write_harmless(void * /*cookie*/, const char *text, std::size_t size)
 {
     try
     {
-        return write_all(harmless({text, size})) ? static_cast<ssize_t>(size) : 0;
+        return write_all(
+                   harmless(masks ? without_passwords({text, size}) : std::string(text, size)))
+                   ? static_cast<ssize_t>(size)
+                   : 0;
     }
     catch (const std::exception &)
     {
@@ -73,6 +79,12 @@ escape_standard_error()
     // By lines, so that no character is cut in two, and nothing is kept back for long.
     (void) std::setvbuf(stream, nullptr, _IOLBF, BUFSIZ);
     stderr = stream;
+}
+
+void
+mask_errors_of_this_thread()
+{
+    masks = true;
 }
 
 void

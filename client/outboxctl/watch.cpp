@@ -26,7 +26,7 @@ std::string
 short_time(const RelayView &view)
 {
     // "2026-01-31T09:05:00.000123Z"
-    return view.json["time"].get<std::string>().substr(0, 19) + "Z";
+    return printable(view.json["time"].get<std::string>().substr(0, 19)) + "Z";
 }
 
 // What changed between two looks.

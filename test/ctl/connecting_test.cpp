@@ -1,43 +1,13 @@
 // Several hosts, and connection strings with passwords.
 #include "ctl.h"
 #include "pty.h"
-
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
+#include "support/listener.h"
 
 namespace outbox::test
 {
 
 namespace
 {
-
-// A port that takes connections and never answers.
-class SilentServer
-{
-public:
-    SilentServer() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0))
-    {
-        sockaddr_in address = {};
-        address.sin_family = AF_INET;
-        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-        socklen_t size = sizeof address;
-        auto *any = reinterpret_cast<sockaddr *>(&address);
-        if (bind(socket_, any, size) != 0 || listen(socket_, 64) != 0 ||
-            getsockname(socket_, any, &size) != 0)
-            throw std::runtime_error("no silent server");
-        port_ = ntohs(address.sin_port);
-    }
-    ~SilentServer() { (void) close(socket_); }
-    SilentServer(const SilentServer &) = delete;
-    SilentServer &operator=(const SilentServer &) = delete;
-    int port() const { return port_; }
-
-private:
-    int socket_;
-    int port_ = 0;
-};
 
 class Hosts : public testing::Test
 {
@@ -51,7 +21,7 @@ protected:
         return all;
     }
 
-    SilentServer silent_;
+    const Listener silent_; // never answers
     OwnCluster server_;
     TestDatabase database_{server_};
 };

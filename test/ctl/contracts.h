@@ -74,6 +74,23 @@ contract(const std::string &what, const std::string &by)
     return replaced(kContract, what, by);
 }
 
+// A contract of one version whose schema has these members, with values as examples and
+// counterexamples.
+inline std::string
+contract_of(const std::string &schema, const Words &conform, const Words &violate)
+{
+    std::string parts;
+    for (const std::string &value : conform)
+        parts += "### Example\n```json\n" + value + "\n```\n";
+    for (const std::string &value : violate)
+        parts += "### Counterexample\n```json\n" + value + "\n```\n";
+    const std::string text = kContract;
+    return replaced(text.substr(0, text.find("## Version 2")), "version: 2", "version: 1") +
+           "## Version 1\n### Schema\n```json\n{\"$schema\": "
+           "\"http://json-schema.org/draft-07/schema#\",\n" +
+           schema + "}\n```\n" + parts;
+}
+
 class Contracts : public testing::Test
 {
 protected:

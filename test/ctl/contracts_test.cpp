@@ -47,6 +47,9 @@ TEST_F(Contracts, TheFormIsCheckedLineByLine)
     const std::vector<std::pair<std::string, std::string>> cases = {
         {contract("owner: Team, team@example.com\n", ""), "1: the front matter lacks \"owner\""},
         {contract("owner:", "team:"), "1: the front matter lacks \"owner\"\n"},
+        {contract("owner: Team, team@example.com", "owner:team"), "6: this is no \"key: value\"\n"},
+        {contract("owner: Team", "owner:\tTeam"), "6: this line holds a tab; "},
+        {contract("example.com", "example.com\t# us"), "6: this line holds a tab; "},
         {contract("schema_version: 2", "schema_version: two"), "4: schema_version is a number"},
         {contract("schema_version: 2", "schema_version: 3"), "18: the newest version comes first"},
         {contract("compatibility: backward", "compatibility: some"), "5: compatibility is"},
@@ -84,6 +87,28 @@ TEST_F(Contracts, TheFormIsCheckedLineByLine)
         EXPECT_NE(ran.out.find("orders/order-placed.md:" + problem), std::string::npos)
             << problem << "\n"
             << ran.out;
+    }
+}
+
+TEST_F(Contracts, FrontMatterIsTextForEveryReaderOfYaml)
+{
+    const auto with_owner = [](const std::string &owner)
+    { return contract("Team, team@example.com", owner); };
+    for (const char *owner :
+         {"null",  "Null", "~",          "true", "FALSE",         "no",   "On",
+          "y",     "5",    "+5",         ".5",   "1e3",           "1.5",  "1_000",
+          "12:30", "0x1F", "0o17",       "<<",   ".inf",          ".NaN", "+.Inf",
+          "=",     "5.",   "2026-11-23", "1E-3", "2026-1-1 10:00"})
+        EXPECT_TRUE(refused(with_owner(owner), "6: \"owner\" is no text in YAML; "
+                                               "write more than that\n"))
+            << owner;
+    EXPECT_TRUE(refused(contract("aggregate_type: order", "aggregate_type: 1"),
+                        "3: \"aggregate_type\" is no text in YAML"));
+    for (const char *owner : {"nobody", "team true", "3rd team", "3.x", "v5", "e5", "0xyz",
+                              "2026-11-23-team", "one.inf", "1:a", "1e", "5 teams"})
+    {
+        write("orders/order-placed.md", with_owner(owner));
+        EXPECT_EQ(lint().status, 0) << lint().out;
     }
 }
 

@@ -1,15 +1,9 @@
-// A server that never stops talking.
+// A server that never stops talking, and one that stops listening.
 #include <atomic>
-#include <cstring>
-#include <thread>
+#include <csignal>
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include "ctl.h"
-#include "support/tree.h"
+#include "fake_server.h"
+#include "pty.h"
 
 namespace outbox::test
 {
@@ -17,113 +11,31 @@ namespace outbox::test
 namespace
 {
 
-// A message of PostgreSQL's protocol.
-std::string
-message(char type, const std::string &body)
-{
-    const uint32_t size = htonl(static_cast<uint32_t>(body.size() + 4));
-    std::string bytes(1, type);
-    bytes.append(reinterpret_cast<const char *>(&size), sizeof size);
-    return bytes + body;
-}
-
-std::string
-text(const std::string &value)
-{
-    return value + '\0';
-}
-
-const std::string kIn = message('R', std::string(4, '\0')) +
-                        message('S', text("server_encoding") + text("UTF8")) +
-                        message('S', text("client_encoding") + text("UTF8"));
-const std::string kReady = message('Z', "I");
-const std::string kNotice =
-    message('N', "S" + text("NOTICE") + "C" + text("00000") + "M" + text("and so on") + '\0');
-// One column of text.
-const std::string kColumn = message('T', std::string("\0\1", 2) + text("name") +
-                                             std::string("\0\0\0\0\0\0\0\0\0\x19\xff\xff", 12) +
-                                             std::string("\xff\xff\xff\xff\0\0", 6));
-const std::string kRow = message('D', std::string("\0\1\0\0\0\1x", 7));
+const std::string kNotice = report("NOTICE", "00000", "and so on", 'N');
+const std::string kRows = one_row({{"name", 25, "x"}});
+const std::string kColumn = kRows.substr(0, kRows.find('D'));
+const std::string kRow = kRows.substr(kRows.find('D'));
 const std::string kDone = message('C', text("SELECT 1"));
 
 // Says `begin` once it has let somebody in, or been asked if `asked`, and then `more` for ever.
-class FloodingServer
+std::function<void(const Conversation &)>
+flood(bool asked, const std::string &begin, const std::string &more)
 {
-public:
-    FloodingServer(bool asked, std::string begin, const std::string &more)
-        : asked_(asked), begin_(std::move(begin)), socket_(::socket(AF_INET, SOCK_STREAM, 0))
+    std::string much;
+    while (much.size() < 65536)
+        much += more;
+    return [=](const Conversation &client)
     {
-        while (more_.size() < 65536)
-            more_ += more;
-        sockaddr_in address = {};
-        address.sin_family = AF_INET;
-        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-        socklen_t size = sizeof address;
-        auto *any = reinterpret_cast<sockaddr *>(&address);
-        if (bind(socket_, any, size) != 0 || listen(socket_, 8) != 0 ||
-            getsockname(socket_, any, &size) != 0)
-            throw std::runtime_error("no flooding server");
-        port_ = ntohs(address.sin_port);
-        thread_ = std::thread([this] { serve(); });
-    }
-    ~FloodingServer()
-    {
-        (void) shutdown(socket_, SHUT_RDWR);
-        thread_.join();
-        (void) close(socket_);
-    }
-    FloodingServer(const FloodingServer &) = delete;
-    FloodingServer &operator=(const FloodingServer &) = delete;
-
-    Environment environment() const
-    {
-        return {{"PGHOST", "127.0.0.1"},
-                {"PGPORT", std::to_string(port_)},
-                {"PGUSER", "u"},
-                {"PGDATABASE", "d"},
-                {"PGSSLMODE", "disable"},
-                {"PGGSSENCMODE", "disable"},
-                {"ASAN_OPTIONS", "detect_leaks=0:verify_asan_link_order=0"},
-                {"LD_PRELOAD", in_build("test/fast_clock.so")}};
-    }
-
-private:
-    static bool say(int client, const std::string &bytes)
-    {
-        for (size_t sent = 0; sent < bytes.size();)
-        {
-            const ssize_t count =
-                send(client, bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
-            if (count <= 0)
-                return false;
-            sent += static_cast<size_t>(count);
-        }
-        return true;
-    }
-    void serve()
-    {
-        for (int client = accept(socket_, nullptr, nullptr); client >= 0;
-             client = accept(socket_, nullptr, nullptr))
-        {
-            char ignored[4096];
-            bool listens = recv(client, ignored, sizeof ignored, 0) > 0 && say(client, kIn);
-            if (asked_)
-                listens =
-                    listens && say(client, kReady) && recv(client, ignored, sizeof ignored, 0) > 0;
-            listens = listens && say(client, begin_);
-            while (listens)
-                listens = say(client, more_);
-            (void) close(client);
-        }
-    }
-
-    const bool asked_;
-    const std::string begin_;
-    std::string more_;
-    const int socket_;
-    int port_ = 0;
-    std::thread thread_;
-};
+        char type = 0;
+        std::string ignored;
+        bool listens = !client.startup().empty() && client.say(kLetIn);
+        if (asked)
+            listens = listens && client.say(kReady) && client.hear(type, ignored);
+        listens = listens && client.say(begin);
+        while (listens)
+            listens = client.say(much);
+    };
+}
 
 TEST(Flood, AServerThatNeverStopsTalkingHasItsMinute)
 {
@@ -131,9 +43,9 @@ TEST(Flood, AServerThatNeverStopsTalkingHasItsMinute)
         {"", kNotice}, {kColumn, kRow}, {"", kColumn + kRow + kDone}};
     for (const auto &[begin, more] : floods)
     {
-        const FloodingServer server(true, begin, more);
+        const FakeServer server(flood(true, begin, more));
         const auto start = Clock::now();
-        const Ran ran = ctl(server.environment(), {"status"});
+        const Ran ran = ctl(with_fast_clock(server.environment()), {"status"});
         EXPECT_EQ(ran.status, 3) << ran.err;
         EXPECT_LT(since(start), std::chrono::seconds(20));
     }
@@ -141,11 +53,88 @@ TEST(Flood, AServerThatNeverStopsTalkingHasItsMinute)
 
 TEST(Flood, NorDoesOneHoldUpTheConnectionForEver)
 {
-    const FloodingServer server(false, "", kNotice);
-    const Ran ran = ctl(server.environment(), {"status"});
+    const FakeServer server(flood(false, "", kNotice));
+    const Ran ran = ctl(with_fast_clock(server.environment()), {"status"});
     EXPECT_EQ(ran.status, 3) << ran.err;
     EXPECT_NE(ran.err.find("no connection was made within 10 minutes"), std::string::npos)
         << ran.err.substr(0, 1000);
+}
+
+constexpr size_t kMuch = 12000000; // more than the buffers of any socket
+
+// Reads nothing any more from the first large message on.
+class DeafServer
+{
+public:
+    Environment environment() const { return server_.environment(); }
+    bool is_deaf() const { return deaf_; }
+
+private:
+    // For whatever is asked: the name of this role, whether the extension is there, an event.
+    static std::string answer(const std::string &sql)
+    {
+        std::vector<Column> row = {{"name", 25, "u"}, {"open", 16, "t"}};
+        const bool show = sql.find("event_status") != std::string::npos;
+        for (const char *name :
+             {"id", "status", "aggregate_type", "aggregate_id", "event_type", "partition_key",
+              "schema_version", "created_at", "published_at", "attempts", "next_attempt_at",
+              "last_error", "topic", "failed_at", "waiting_behind", "payload", "payload_bytes"})
+            if (show)
+                row.push_back({name, 25, "1"});
+        if (show)
+            row.push_back({"headers", 25, std::string(kMuch, 'x')});
+        return one_row(row) + kDone;
+    }
+    void serve(const Conversation &client)
+    {
+        (void) client.startup();
+        client.serve(answer, 100000);
+        deaf_ = true;
+        client.go_deaf();
+    }
+
+    std::atomic<bool> deaf_{false};
+    const FakeServer server_{[this](const Conversation &client) { serve(client); }};
+};
+
+class Deaf : public testing::Test
+{
+protected:
+    Deaf() { write_file(file_, std::string(kMuch, 'x')); }
+
+    const std::string file_ = run_dir() / unique_name("large");
+    const Words emit_ = {"emit", "a", "b", "c", "--bytes", "-f", file_};
+};
+
+TEST_F(Deaf, AServerThatStopsReadingHasItsMinute)
+{
+    for (const Words &words : {emit_, Words{"failed", "show", "1"}})
+    {
+        const auto start = Clock::now();
+        const DeafServer server;
+        Environment environment = with_fast_clock(server.environment());
+        environment["PGCONNECT_TIMEOUT"] = "1000"; // 5 s
+        const Ran ran = ctl(environment, words);
+        EXPECT_EQ(ran.status, 3) << ran.err;
+        EXPECT_NE(ran.err.find("within 60 s"), std::string::npos) << ran.err;
+        EXPECT_TRUE(server.is_deaf());
+        EXPECT_LT(since(start), std::chrono::seconds(25));
+    }
+}
+
+TEST_F(Deaf, ASignalEndsWhoSendsToIt)
+{
+    for (const int number : {SIGINT, SIGTERM, SIGHUP})
+    {
+        const DeafServer server;
+        Words words = {outboxctl()};
+        words.insert(words.end(), emit_.begin(), emit_.end());
+        Pty terminal(words, server.environment());
+        EXPECT_TRUE(wait_until(std::chrono::seconds(20), [&] { return server.is_deaf(); }))
+            << terminal.output();
+        terminal.signal(number);
+        EXPECT_EQ(terminal.ends(std::chrono::seconds(10)), 130) << number;
+    }
 }
 
 } // namespace

@@ -1,6 +1,7 @@
 // JSON as outboxctl prints it, and texts of others on a terminal.
 #include "client/outboxctl/characters.h"
 #include "client/outboxctl/json.h"
+#include "client/outboxctl/json_text.h"
 #include "client/outboxctl/units.h"
 
 #include <gtest/gtest.h>
@@ -79,6 +80,85 @@ TEST(CtlJson, EveryCharacterComesBack)
             ASSERT_TRUE(character.valid && !is_hidden(character.code)) << character.code;
             rest.remove_prefix(character.bytes.size());
         }
+}
+
+TEST(CtlJson, TheGrammarDistinguishesJsonFromTheRest)
+{
+    for (const char *text :
+         {"1e400", "-0.50E+7", " null\n", "\"\"", "[]", "{ }", "[ [ ] , {\t} ]", "true",
+          R"({"a": [1, {"b": null}], "a": "\u00e9\ud800\"\\\/\b\f\n\r\t"})",
+          "\"\xff\x7f\xe2\x80\xae\"", "[12345678901234567890123456789,\r\nfalse]"})
+        EXPECT_TRUE(is_json(text)) << text;
+    for (const char *text : {"",
+                             " ",
+                             "tru",
+                             "nul",
+                             "truefalse",
+                             "1 2",
+                             "[1,]",
+                             "[,1]",
+                             "[1",
+                             "[1}",
+                             "]",
+                             "[]]",
+                             "{",
+                             "{\"a\"}",
+                             "{\"a\":}",
+                             "{1:2}",
+                             "{,}",
+                             "{a:1}",
+                             "01",
+                             "1.",
+                             "-",
+                             "+1",
+                             ".5",
+                             "1e",
+                             "NaN",
+                             "\"",
+                             "\"\\\"",
+                             "\"\\x\"",
+                             "\"\\u12g4\"",
+                             "\"\\u123",
+                             "\"\n\"",
+                             "'a'",
+                             "[1 2]",
+                             "{\"a\" 1}",
+                             "{\"a\":1,}",
+                             "{\"a\":1 \"b\":2}",
+                             "\x1b[2J",
+                             "\xef\xbb\xbf"
+                             "1"})
+        EXPECT_FALSE(is_json(text)) << text;
+    const std::string deep(1000000, '[');
+    EXPECT_TRUE(is_json(deep + std::string(deep.size(), ']')));
+    EXPECT_FALSE(is_json(deep + std::string(deep.size() - 1, ']')));
+}
+
+// What a parser that knows nothing of it makes of texts that are JSON but for a change or two.
+TEST(CtlJson, TheGrammarIsThatOfAnotherParser)
+{
+    const std::string seed = R"([{"a":-1.5e+3,"b\u0041":[true,null,""]},0,"\n"] )";
+    const std::string characters = "[]{}:,\"\\01-+.eEtrunlfas \n";
+    std::size_t good = 0;
+    const auto compare = [&](const std::string &text)
+    {
+        const bool expected = nlohmann::json::accept(text);
+        good += expected ? 1 : 0;
+        EXPECT_EQ(is_json(text), expected) << text;
+    };
+    for (std::size_t i = 0; i < seed.size(); i++)
+    {
+        compare(std::string(seed).erase(i, 1));
+        for (const char c : characters)
+        {
+            compare(std::string(seed).insert(i, 1, c));
+            std::string changed = seed;
+            changed[i] = c;
+            compare(changed);
+            compare(changed.substr(0, i + 1));
+        }
+    }
+    EXPECT_GT(good, 50U);
 }
 
 TEST(CtlJson, DeepNestingIsNotIndentedWithoutEnd)

@@ -69,6 +69,8 @@ TEST_F(Status, PauseAndResumeAreShown)
     const std::string text = ctl({"status"}).out;
     EXPECT_NE(text.find("moving Kafka"), std::string::npos) << text;
     EXPECT_NE(text.find("outboxctl resume"), std::string::npos) << text;
+    db_.exec("update outbox.pauses set reason = repeat('x', 1000) || repeat('y', 1000000)");
+    EXPECT_EQ(ctl({"status", "--json"}).json()["pause"]["reason"], std::string(1000, 'x'));
 
     db_.exec("select outbox.emit($1, '1', 'x', '{}')", database_.type());
     const Json lag = ctl({"lag", "--json", "--sample", "0"}).json();
