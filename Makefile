@@ -30,13 +30,12 @@ DATA_built = $(SQL_SCRIPT) $(SQL_UPGRADES)
 # What every backend loads; it must never need librdkafka.
 MODULE_big = outbox
 CORE_OBJS = $(patsubst %.cpp,%.o,$(wildcard extension/core/*.cpp))
-LAUNCHER_OBJS = $(patsubst %.cpp,%.o,$(wildcard bgworker/launcher/*.cpp))
+LAUNCHER_OBJS = $(patsubst %.cpp,%.o,$(wildcard extension/launcher/*.cpp))
 OBJS = $(patsubst %.cpp,%.o,$(wildcard extension/*.cpp)) $(LAUNCHER_OBJS) $(CORE_OBJS)
 
 # What the relay's process loads on top.
 RELAY = outbox_relay.so
-RELAY_OBJS = $(filter-out $(LAUNCHER_OBJS),$(patsubst %.cpp,%.o,$(wildcard bgworker/*/*.cpp))) \
-	$(CORE_OBJS)
+RELAY_OBJS = $(patsubst %.cpp,%.o,$(wildcard bgworker/*/*.cpp bgworker/sinks/*/*.cpp)) $(CORE_OBJS)
 
 PG_CONFIG ?= pg_config
 WARNINGS = -Wall -Wextra -Wshadow -Wnon-virtual-dtor $(if $(WERROR),-Werror)
@@ -64,7 +63,7 @@ ISOLATION_OPTS = --inputdir=test --outputdir=. --load-extension=outbox
 
 # Goals that scripts and other makefiles do; the scripts find or install PostgreSQL themselves, and PGXS has a
 # "check" of its own.
-SCRIPT_GOALS = demo check check-fast check-debian13 check-debezium check-monitoring check-sanitizers bench soak format lint client install-client outboxctl install-outboxctl
+SCRIPT_GOALS = demo check check-fast check-debian13 check-debezium check-monitoring check-sanitizers check-simulation bench soak simulate format lint client install-client outboxctl install-outboxctl
 ifeq ($(filter-out $(SCRIPT_GOALS),$(or $(MAKECMDGOALS),all)),)
 
 demo:
@@ -85,6 +84,14 @@ bench:
 	@scripts/prepare bench && scripts/bench
 soak:
 	@scripts/prepare check && scripts/soak
+# As many histories as fit into SECONDS, from SEED on; with HISTORY=n that one, told in words if it fails.
+simulate:
+	@$(MAKE) -s -C test WERROR=1 simulation
+	@build/test/simulate $(if $(HISTORY),seed $(HISTORY),$(or $(SECONDS),60) $(SEED))
+# The tests of the simulation with as many histories as asked for; "make check" runs fewer.
+check-simulation:
+	@$(MAKE) -s -C test WERROR=1 simulation
+	@OUTBOX_HISTORIES=$(or $(HISTORIES),10000) build/test/simulation_tests
 format:
 	@scripts/lint format
 lint:

@@ -4,6 +4,7 @@
 
 #include "own_relations.h"
 #include "trust.h"
+#include "without_triggers.h"
 
 extern "C"
 {

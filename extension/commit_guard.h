@@ -1,4 +1,4 @@
-// A transaction that is not to be committed by whoever has its connection just now.
+// A transaction that the code using its connection must not commit.
 #pragma once
 
 namespace outbox

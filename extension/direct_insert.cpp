@@ -1,5 +1,7 @@
 #include "direct_insert.h"
 
+#include "pg_insert.h"
+
 namespace outbox
 {
 

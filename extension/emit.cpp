@@ -27,7 +27,7 @@ refuse_where_nothing_can_be_written(const char *what)
     PreventCommandIfParallelMode(what);
 }
 
-// Whoever enables row level security relies on it.
+// An operator who enables row level security relies on it.
 void
 refuse_policies(const char *what)
 {
@@ -113,7 +113,7 @@ emit(FunctionCallInfo fcinfo, const char *name, bool bytes)
     set_varlena(values, nulls, kPayloadBytes, event.payload_bytes);
     set_varlena(values, nulls, kHeaders, event.headers);
 
-    note_emitted(chosen ? id : nullptr);
+    add_event(chosen ? id : nullptr);
     insert_event(slot, values, nulls);
     PG_RETURN_UUID_P(id);
 }
@@ -171,7 +171,7 @@ jsonb_column(const NewRow &row, EventColumn column)
 
 // A row with the numbers of its own: of a restored dump, or from insert_event(). A dump's
 // transaction ids mean nothing here, so they are marked by their sign until the relay has looked at
-// them; see bgworker/publishing/restore.cpp.
+// them; see bgworker/source/restore.cpp.
 bool
 has_numbers(const NewRow &row)
 {
@@ -238,12 +238,12 @@ complete_row(NewRow &row)
     {
         make_event_id(now, &made);
         row.set(kId, UUIDPGetDatum(&made));
-        note_emitted(nullptr);
+        add_event(nullptr);
     }
     else
     {
         const pg_uuid_t *id = DatumGetUUIDP(row.value(kId));
-        note_emitted(made_last(id) ? nullptr : id);
+        add_event(made_last(id) ? nullptr : id);
     }
     if (row.is_null(kCreatedAt))
         row.set(kCreatedAt, TimestampTzGetDatum(now));

@@ -29,8 +29,8 @@ check_name(const char *what, const text *value)
                  errhint("Every event names its aggregate_type, aggregate_id and event_type.")));
 }
 
-// The routes as far as they are known: false when somebody has locked the table, or it cannot be
-// used. Then the relay judges, nobody waits here.
+// The routes as far as they are known: false when the table is locked or not usable.
+// Then the relay judges, and no session waits here.
 bool
 routes_known()
 {

@@ -170,7 +170,7 @@ event_layout(Relation partition)
         if (layout.table == table)
             return layout;
     watch();
-    // The table is locked: it stays as it is, but for what this session does to it.
+    // The table is locked: it stays as it is, except for what this session does to it.
     EventLayout fresh;
     read_layout(partition, &fresh);
     EventLayout &kept = layouts[fresh.slot];

@@ -1,4 +1,4 @@
-// Where a partition of outbox.events has the columns, and what somebody has added to it. Columns
+// Where a partition of outbox.events has the columns, and what was added to it. Columns
 // that were added and dropped leave their places behind, in each partition in its own way.
 #pragma once
 

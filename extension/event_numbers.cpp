@@ -47,10 +47,10 @@ numbered_slot(Oid sequence)
     return slot;
 }
 
-// Whether nobody has noted this number or a larger one. What is noted only grows, so no two
-// sessions are told so of one number, whatever the sequence gives them.
+// Whether neither this number nor a larger one was given. What is recorded only grows, so one
+// number is claimed by one session at most, whatever the sequence gives.
 bool
-note_given(DatabaseSlot *slot, int64 seq)
+claim_number(DatabaseSlot *slot, int64 seq)
 {
     const uint64 given = seq > 0 ? static_cast<uint64>(seq) : 0;
     if (given > kLastPossible)
@@ -142,7 +142,7 @@ put_right(DatabaseSlot *slot, Oid sequence, bool quiet)
         largest = pg_atomic_read_u64(&slot->largest_seq);
         drawn = nextval_internal(sequence, false);
         seq = is_after(drawn, largest) ? drawn : draw_after(sequence, largest, drawn);
-    } while (!note_given(slot, seq));
+    } while (!claim_number(slot, seq));
     (void) LockRelease(&tag, ExclusiveLock, false);
     if (seq != drawn && !quiet)
         ereport(WARNING,
@@ -163,10 +163,10 @@ set_right(int64 given, bool quiet)
     DatabaseSlot *slot = numbered_slot(sequence);
     if (slot == nullptr)
         return;
-    (void) note_given(slot, given);
+    (void) claim_number(slot, given);
     const uint64 largest = pg_atomic_read_u64(&slot->largest_seq);
     const int64 last = last_given(sequence);
-    (void) note_given(slot, last);
+    (void) claim_number(slot, last);
     if (last < 0 || static_cast<uint64>(last) < largest)
         (void) put_right(slot, sequence, quiet);
 }
@@ -189,18 +189,18 @@ next_seq()
         if (!is_after(seq, largest))
             return put_right(slot, sequence, false);
         // Else another session was quicker with a later number, or, the sequence having been set
-        // back meanwhile, with this one. Each turn that ends so is a number of somebody else.
-        if (note_given(slot, seq))
+        // back meanwhile, with this one. Each turn that ends so is a number of another session.
+        if (claim_number(slot, seq))
             return seq;
     }
 }
 
 void
-note_given_to(int64 seq)
+record_numbers_to(int64 seq)
 {
     DatabaseSlot *slot = numbered_slot(events_sequence());
     if (slot != nullptr)
-        (void) note_given(slot, seq);
+        (void) claim_number(slot, seq);
 }
 
 void
@@ -210,7 +210,7 @@ raise_numbers_to(int64 seq)
 }
 
 void
-look_at_sequence()
+check_sequence()
 {
     set_right(0, false);
 }

@@ -4,6 +4,7 @@
 #include "kept_table.h"
 #include "lock_spaces.h"
 #include "own_relations.h"
+#include "pg_insert.h"
 #include "settings.h"
 
 extern "C"
@@ -83,7 +84,7 @@ null_of_domain(const Form_pg_attribute attribute)
                             COERCION_IMPLICIT, COERCE_IMPLICIT_CAST, -1, false);
 }
 
-// Columns that somebody has added, as INSERT fills them when it is not told of them.
+// Columns that were added, as INSERT fills them when it does not name them.
 void
 fill_defaults(Relation table, const EventLayout &layout, TupleTableSlot *row, EState *estate)
 {

@@ -46,7 +46,7 @@ void make_event_id(TimestampTz now, pg_uuid_t *id);
 bool made_last(const pg_uuid_t *id);
 
 // Inserts a row of kEventColumns values into the partition `slot`, as INSERT does: with what
-// somebody has added to the table, index entries included. Raises undefined_table when the
+// was added to the table, index entries included. Raises undefined_table when the
 // extension is not in this database, and what event_layout() and require_usable() raise.
 void insert_event(int slot, Datum *values, bool *nulls);
 

@@ -138,8 +138,8 @@ checked_request(FunctionCallInfo fcinfo)
     return request;
 }
 
-// A lock of this very key, by a hash that nobody can choose a collision for. Two keys with the same
-// hash would only be told that the other one is in progress.
+// A lock of this very key, by a hash for which no collision can be constructed. Of two keys with
+// the same hash would only see each other as in progress.
 LOCKTAG
 lock_of(const BeginRequest &request)
 {
@@ -196,7 +196,7 @@ write_row(KeptStatement *statement, int expected, const BeginRequest &request, p
 }
 
 bool
-take_row(const BeginRequest &request, KeyRow *row)
+claim_row(const BeginRequest &request, KeyRow *row)
 {
     Datum values[] = {PointerGetDatum(request.scope), PointerGetDatum(request.key),
                       UUIDPGetDatum(&row->owner), TimestampTzGetDatum(request.now)};
@@ -243,8 +243,8 @@ begin_locked(const BeginRequest &request, KeyRow *row, pg_uuid_t *owner)
     const Outcome outcome = outcome_of_row(request, *row);
     if (outcome != Outcome::started && outcome != Outcome::taken_over)
         return outcome;
-    // Somebody who completes, releases or removes it just now is not waited for.
-    if (!take_row(request, row))
+    // A transaction that completes, releases or removes it just now is not waited for.
+    if (!claim_row(request, row))
         return Outcome::in_progress;
     write_row(&replace_key, SPI_OK_UPDATE, request, owner, &written);
     return written ? outcome : Outcome::in_progress;
@@ -262,7 +262,7 @@ begin_unlocked(const BeginRequest &request, KeyRow *row)
                                                                       : Outcome::in_progress;
 }
 
-// How long to wait before asking again: to the end of the lease, or a second, as nobody knows how
+// How long to wait before asking again: to the end of the lease, or a second, as it is unknown how
 // long a transaction takes.
 Datum
 retry_after(const BeginRequest &request, const KeyRow &row)

@@ -20,7 +20,7 @@ enum class Installed
 // transaction. Raises PostgreSQL's errors.
 OUTBOX_FOR_RELAY Installed installed_version(char *version, size_t size);
 
-// What a person is to do about an older or a newer one.
+// What an operator is to do about an older or a newer one.
 OUTBOX_FOR_RELAY const char *version_remedy(Installed installed);
 
 } // namespace outbox

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "trust.h"
+#include "without_triggers.h"
 
 namespace outbox
 {
@@ -18,7 +19,7 @@ struct KeptStatement
 
 // Runs the statement, which must give `expected`, between SPI_connect() and SPI_finish(). `nulls`
 // is as SPI_execute_plan() takes it, and so is `limit`: 0 stands for all rows. Returns the number
-// of rows. Nobody else's code runs, or nothing does; see trust.h.
+// of rows. Only trusted code runs, or nothing does; see trust.h.
 inline uint64
 run_statement(KeptStatement *statement, Datum *values, const char *nulls, int expected,
               bool read_only = false, long limit = 0)

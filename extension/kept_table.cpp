@@ -1,5 +1,7 @@
 #include "kept_table.h"
 
+#include "pg_hooks.h"
+
 namespace outbox
 {
 

@@ -1,5 +1,5 @@
-// What is in field4 of our advisory locks, so that nobody else's are in their way: 1 and 2 are
-// those of PostgreSQL's functions. All of ours end with their transaction, or before.
+// What is in field4 of our advisory locks, so that other programs' do not collide with them: 1 and
+// 2 are those of PostgreSQL's functions. All of ours end with their transaction, or before.
 #pragma once
 
 #include "pg.h"

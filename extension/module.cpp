@@ -1,6 +1,6 @@
 // The library that every backend loads: a table of contents of what it registers.
 
-#include "bgworker/launcher/launcher.h"
+#include "extension/launcher/launcher.h"
 #include "commit_guard.h"
 #include "hidden_statements.h"
 #include "kept_table.h"

@@ -1,5 +1,5 @@
-// The stored form of a numeric: PostgreSQL's utils/adt/numeric.c, unchanged since 9.1 but for the
-// infinities of 14.
+// The stored form of a numeric: PostgreSQL's utils/adt/numeric.c, unchanged since 9.1 except for
+// the infinities of 14.
 #pragma once
 
 #include "pg.h"

@@ -18,7 +18,7 @@ struct OwnRelations
     Oid tables[kRingSlots];
     Oid sequence;
     bool policies_known;
-    bool policies; // somebody has enabled row level security on outbox.events
+    bool policies; // row level security is enabled on outbox.events
     Oid events;
 };
 
@@ -44,7 +44,7 @@ watch()
 }
 
 void
-look_for_policies()
+read_policies()
 {
     watch();
     const Oid events = own_relation("events");
@@ -93,7 +93,7 @@ bool
 policies_apply()
 {
     if (!known.policies_known)
-        look_for_policies();
+        read_policies();
     return known.policies && check_enable_rls(known.events, InvalidOid, true) == RLS_ENABLED;
 }
 

@@ -15,7 +15,7 @@ is_own(Oid catalog, Oid object)
 }
 
 // The oid of the extension's relation of that name in the schema outbox; InvalidOid when it is not
-// there. Another one that somebody has put in its place does not count.
+// there. Another one in its place does not count.
 inline Oid
 find_own_relation(const char *name)
 {

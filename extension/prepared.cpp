@@ -82,7 +82,7 @@ start_prepared_memory()
 }
 
 void
-note_prepare(const char *gid)
+expect_prepare(const char *gid)
 {
     strlcpy(next_gid, gid, sizeof(next_gid));
 }

@@ -1,4 +1,4 @@
-// How many events each prepared transaction has: nobody could tell when another session commits it.
+// How many events each prepared transaction has: another session may commit it, and does not know.
 #pragma once
 
 #include "pg.h"
@@ -11,7 +11,7 @@ void request_prepared_memory();
 void start_prepared_memory();
 
 // The session is about to prepare a transaction by this name, when its next statement has ended.
-void note_prepare(const char *gid);
+void expect_prepare(const char *gid);
 
 // That transaction, with `events` of this database, is being prepared; it may fail yet. Nothing is
 // noted when there is no room, or it has none: the count is a hint.

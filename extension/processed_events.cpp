@@ -12,6 +12,8 @@
 #include "kept_statement.h"
 #include "lock_spaces.h"
 #include "own_relations.h"
+#include "pg_insert.h"
+#include "pg_scan.h"
 
 extern "C"
 {
@@ -148,7 +150,7 @@ close_target(Target *target)
 }
 
 Presence
-look_for(Target *target, Datum id)
+find_marked(Target *target, Datum id)
 {
     target->keys[0].sk_argument = id;
     index_rescan(target->scan, target->keys, 2, nullptr, 0);
@@ -184,7 +186,7 @@ fill_row(Target *target, int n, Datum consumer, Datum id)
 }
 
 // Inserts the first `count` rows; returns how many of them the index took. The next one, if any,
-// was being inserted by somebody else, and it and the rest are gone again.
+// was being inserted by another session, and it and the rest are gone again.
 int
 insert_rows(Target *target, int count)
 {
@@ -245,8 +247,8 @@ void
 insert_processed(Datum consumer, Datum *ids, int count, bool *is_new)
 {
     Relation table = table_open(own_relation(kTable), RowExclusiveLock);
-    // Whoever calls lends his rights to what is attached to the table: expressions of its indexes
-    // are evaluated here. With the lock, so that nobody attaches more.
+    // What is attached to the table runs with the caller's rights: expressions of its indexes
+    // are evaluated here. With the lock, so that nothing more is attached.
     require_trusted_objects();
     if (!is_as_made(table))
     {
@@ -269,7 +271,7 @@ insert_processed(Datum consumer, Datum *ids, int count, bool *is_new)
         for (; next < count && locks.count < kRunLength; next++)
         {
             lock_event(&locks, consumer, ids[next]);
-            last = look_for(&target, ids[next]);
+            last = find_marked(&target, ids[next]);
             if (last == Presence::undecided)
                 break;
             is_new[next] = false;

@@ -1,4 +1,4 @@
-// Reads outbox.routes, in backends and in the relay, and keeps it until somebody changes it.
+// Reads outbox.routes, in backends and in the relay, and keeps it until it changes.
 
 #include "routes.h"
 
@@ -34,7 +34,7 @@ Oid table_oid = InvalidOid;
 // The trigger on the table has its relation cache entry dropped at each commit that changes rows,
 // also of a prepared transaction, and in the session itself at each command and at rollbacks.
 void
-note_change(Datum, Oid relation)
+count_change(Datum, Oid relation)
 {
     if (!OidIsValid(relation) || !OidIsValid(table_oid) || relation == table_oid)
         changes++;
@@ -46,7 +46,7 @@ watch()
     static bool watching = false;
     if (watching)
         return;
-    CacheRegisterRelcacheCallback(note_change, static_cast<Datum>(0));
+    CacheRegisterRelcacheCallback(count_change, static_cast<Datum>(0));
     watching = true;
 }
 
@@ -107,7 +107,7 @@ read_rows(Relation relation)
     return verdict;
 }
 
-// Returns false when somebody else has locked it.
+// Returns false when it is locked.
 bool
 lock_table(Oid table, bool wait)
 {

@@ -16,7 +16,7 @@ OUTBOX_FOR_RELAY bool routes_changed();
 enum class RoutesLoaded
 {
     current, // routes() is what is committed now, and what this transaction has changed
-    locked,  // somebody holds an exclusive lock; routes() is as before
+    locked,  // another session holds an exclusive lock; routes() is as before
     broken   // a row cannot be used, routes() is as before; the verdict says why
 };
 
@@ -24,10 +24,10 @@ enum class RoutesLoaded
 // parallel mode. Waits for a lock if told so. Raises PostgreSQL's errors.
 OUTBOX_FOR_RELAY RoutesLoaded load_routes(bool wait, Verdict *verdict);
 
-// The same in brief: neither waits nor tells.
+// The same without waiting, and without a report.
 RoutesLoaded load_routes();
 
-// Raises object_not_in_prerequisite_state when somebody has replaced a column.
+// Raises object_not_in_prerequisite_state when a column was replaced.
 void check_route_columns(TupleDesc desc);
 
 // What was read last; null when nothing has been read, or nothing that could be used.

@@ -23,7 +23,7 @@ struct EventInput
     Jsonb *headers;
 };
 
-// Bytes, but for header_count.
+// In bytes, except for header_count.
 struct SentSize
 {
     int64 payload;

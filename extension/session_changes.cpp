@@ -7,6 +7,7 @@
 #include "session_changes.h"
 
 #include "lock_spaces.h"
+#include "pg_locks.h"
 
 extern "C"
 {
@@ -74,7 +75,8 @@ show_changes()
 }
 
 // Only those of the session can be released: whether a lock is one of them is not to be seen
-// otherwise. The next handler must not find it, and nobody else should have it before the commit.
+// otherwise. The next handler must not find it, and no other session should have it before the
+// commit.
 void
 release_session_locks()
 {
@@ -105,7 +107,7 @@ watch_session()
 }
 
 void
-note_command(const Node *command)
+record_command(const Node *command)
 {
     watch.constraints = watch.constraints || IsA(command, ConstraintsSetStmt);
 }

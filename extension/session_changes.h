@@ -14,7 +14,7 @@ void define_session_changes();
 void watch_session();
 
 // Of the utility command, before it is run, at whatever depth.
-void note_command(const Node *command);
+void record_command(const Node *command);
 
 // Whether the command sets outbox.refuse_commit while the session is watched. If it is on then,
 // finish_handler() is due behind the command, outside of any other.

@@ -9,7 +9,7 @@
 #include "hidden_statements.h"
 #include "shared_state.h"
 
-#include "pg.h"
+#include "pg_settings.h"
 
 extern "C"
 {

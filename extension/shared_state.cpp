@@ -1,5 +1,6 @@
 #include "shared_state.h"
 
+#include "pg_hooks.h"
 #include "prepared.h"
 #include "settings.h"
 #include "stats_memory.h"
@@ -26,9 +27,9 @@ request_shared_memory()
 
 // What a slot that is taken does not keep of the database that had it before.
 constexpr pg_atomic_uint32 DatabaseSlot::*kOwn32[] = {
-    &DatabaseSlot::relay_proc, &DatabaseSlot::relay_pid,          &DatabaseSlot::relay_exit,
-    &DatabaseSlot::look_again, &DatabaseSlot::deliveries_changed, &DatabaseSlot::held_by,
-    &DatabaseSlot::ring_slot,  &DatabaseSlot::backlog_counted,    &DatabaseSlot::numbered_by};
+    &DatabaseSlot::relay_proc,   &DatabaseSlot::relay_pid,          &DatabaseSlot::relay_exit,
+    &DatabaseSlot::relay_wanted, &DatabaseSlot::deliveries_changed, &DatabaseSlot::held_by,
+    &DatabaseSlot::ring_slot,    &DatabaseSlot::backlog_counted,    &DatabaseSlot::numbered_by};
 constexpr pg_atomic_uint64 DatabaseSlot::*kOwn64[] = {
     &DatabaseSlot::emitted, &DatabaseSlot::backlog_base, &DatabaseSlot::largest_seq};
 
@@ -40,7 +41,7 @@ initialize(SharedState *fresh)
     strlcpy(fresh->version, OUTBOX_VERSION, sizeof(fresh->version));
     fresh->lock = &GetNamedLWLockTranche(kShmemName)->lock;
     pg_atomic_init_u32(&fresh->launcher_proc, 0);
-    pg_atomic_init_u32(&fresh->look_everywhere, 0);
+    pg_atomic_init_u32(&fresh->check_all_databases, 0);
     for (DatabaseSlot &slot : fresh->slots)
     {
         pg_atomic_init_u32(&slot.database, InvalidOid);
@@ -187,7 +188,7 @@ report_of(DatabaseSlot *slot)
 }
 
 DatabaseSlot *
-take_slot(Oid database)
+claim_slot(Oid database)
 {
     DatabaseSlot *slot = find_slot(database);
     if (slot != nullptr || state == nullptr)
@@ -222,7 +223,7 @@ end_relay(DatabaseSlot *slot)
         (void) kill(static_cast<pid_t>(pid), SIGTERM); // gone already: just as well
 }
 
-// Under the lock nobody takes it, so that what is asked now was meant for its database.
+// Under the lock it is not claimed again, so what is asked now was meant for its database.
 bool
 free_slot(DatabaseSlot *slot)
 {
@@ -230,7 +231,7 @@ free_slot(DatabaseSlot *slot)
     free_stats_area(pg_atomic_read_u32(&slot->database));
     pg_atomic_write_u32(&slot->database, InvalidOid);
     pg_memory_barrier();
-    const bool asked = pg_atomic_read_u32(&slot->look_again) != 0;
+    const bool asked = pg_atomic_read_u32(&slot->relay_wanted) != 0;
     LWLockRelease(state->lock);
     return asked;
 }
@@ -242,11 +243,11 @@ ask_for_relay(DatabaseSlot *slot)
 {
     if (slot != nullptr)
     {
-        pg_atomic_write_u32(&slot->look_again, 1);
+        pg_atomic_write_u32(&slot->relay_wanted, 1);
         pg_memory_barrier();
     }
     if (slot == nullptr || pg_atomic_read_u32(&slot->database) != MyDatabaseId)
-        pg_atomic_write_u32(&state->look_everywhere, 1);
+        pg_atomic_write_u32(&state->check_all_databases, 1);
     wake_launcher();
 }
 

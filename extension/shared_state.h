@@ -12,7 +12,7 @@ constexpr int kMaxDatabases = 128;
 
 enum class RelayState : uint32
 {
-    absent,          // nobody works on this database
+    absent,          // no relay works on this database
     starting,        // registered, not yet connected
     no_extension,    // looked, and the extension is not there
     not_configured,  // outbox.bootstrap_servers is empty
@@ -21,8 +21,8 @@ enum class RelayState : uint32
     paused,          // by outbox.pause()
     backing_off,     // Kafka does not take events; tries again at next_attempt_at
     waiting_standby, // what is next is not yet safe on the synchronous standbys
-    waiting_lock,    // somebody holds an exclusive lock on one of its tables
-    stopped,         // needs a person: see last_error
+    waiting_lock,    // another session holds an exclusive lock on one of its tables
+    stopped,         // needs an operator: see last_error
     update_required  // the extension here is of another version than the library: see last_error
 };
 
@@ -49,16 +49,16 @@ struct RelayReport
 enum class RelayExit : uint32
 {
     unexpected,     // start it again, after a pause that grows
-    no_extension,   // nothing to do here until somebody asks
+    no_extension,   // nothing to do here until a relay is asked for
     restart,        // start it again at once
     told_to,        // SIGTERM: start it again unless the database is held
-    stopped,        // needs a person; look again now and then, or when asked
+    stopped,        // needs an operator; start another one after a minute, or when asked
     update_required // the same, because of versions
 };
 
 struct DatabaseSlot
 {
-    // Written by whoever holds SharedState.lock; read by anybody.
+    // Written under SharedState.lock; read without it.
     pg_atomic_uint32 database; // Oid, 0: free
 
     // Written by the relay; 0: no relay, else index in ProcGlobal->allProcs plus 1.
@@ -68,16 +68,16 @@ struct DatabaseSlot
     pg_atomic_uint32 relay_exit; // RelayExit, valid once the relay has ended
 
     // Set by backends, cleared by the launcher: look whether this database wants a relay.
-    pg_atomic_uint32 look_again;
+    pg_atomic_uint32 relay_wanted;
 
     // Set by backends, cleared by the relay: outbox.deliveries or outbox.pauses has changed.
     pg_atomic_uint32 deliveries_changed;
 
-    // Pid of a backend that needs the database for itself (DROP DATABASE and the like); 0: nobody.
+    // Pid of a backend that needs the database for itself (DROP DATABASE and the like); 0: none.
     pg_atomic_uint32 held_by;
 
     // Written by the relay: the slot of the ring that new events go to, plus 1; 0: look into
-    // outbox.ring. Whoever still uses an older one does no harm, see docs/architecture.md.
+    // outbox.ring. A session that still uses an older one does no harm, see docs/architecture.md.
     pg_atomic_uint32 ring_slot;
 
     // Events in committed transactions since the server started.
@@ -108,7 +108,7 @@ struct SharedState
     pg_atomic_uint32 launcher_proc; // as relay_proc
 
     // Set by backends, cleared by the launcher: forget which databases have no extension.
-    pg_atomic_uint32 look_everywhere;
+    pg_atomic_uint32 check_all_databases;
 
     DatabaseSlot slots[kMaxDatabases];
 };
@@ -137,11 +137,11 @@ int most_databases();
 bool all_slots_taken();
 
 // What the slot's relay last said of itself. Where there is none any more its state is `absent`,
-// but for those that tell why there is none, and `starting`.
+// except for those that say why there is none, and `starting`.
 RelayReport report_of(DatabaseSlot *slot);
 
 // The slot of a database, taken now if it had none; null when all are in use.
-DatabaseSlot *take_slot(Oid database);
+DatabaseSlot *claim_slot(Oid database);
 
 // Asks the slot's relay to end, if there is one: SIGTERM.
 OUTBOX_FOR_RELAY void end_relay(DatabaseSlot *slot);
@@ -161,12 +161,12 @@ OUTBOX_FOR_RELAY int64 backlog_of(DatabaseSlot *slot);
 OUTBOX_FOR_RELAY void announce_position(DatabaseSlot *slot);
 
 // Whether the slot's relay has anything to do when an event commits. One without
-// outbox.bootstrap_servers has not: whoever publishes once there are any is a new process, which
+// outbox.bootstrap_servers has not: what publishes once there are any is a new process, which
 // `starting` is reported for before it begins. No lock, no error.
 bool awaits_events(DatabaseSlot *slot);
 
 // Set the latch of the slot's relay, or of the launcher, if there is one. No lock, no error: safe
-// in a commit callback. A stale process number only wakes somebody for nothing.
+// in a commit callback. A stale process number only wakes another process for nothing.
 void wake_relay(DatabaseSlot *slot);
 OUTBOX_FOR_RELAY void wake_launcher();
 

@@ -126,7 +126,7 @@ clear_stats_area(StatsArea *area, Oid database)
 }
 
 StatsArea *
-take_stats_area(Oid database)
+claim_stats_area(Oid database)
 {
     LWLockAcquire(shared_state()->lock, LW_EXCLUSIVE);
     StatsArea *area = find_stats_area(database);

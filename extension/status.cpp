@@ -27,7 +27,7 @@ is_template_database()
     return is_template;
 }
 
-// Why this database has no place for a relay, as far as one can tell.
+// Why this database has no place for a relay, as far as is known here.
 void
 explain_absence(RelayReport *report)
 {
@@ -159,7 +159,7 @@ extern "C"
                              "PostgreSQL.")));
         else
         {
-            if (outbox::take_slot(MyDatabaseId) == nullptr)
+            if (outbox::claim_slot(MyDatabaseId) == nullptr)
                 ereport(WARNING,
                         (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
                          errmsg("no relay for this database yet: all %d places for databases are "

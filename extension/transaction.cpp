@@ -220,7 +220,7 @@ register_transaction_callbacks()
 }
 
 void
-note_emitted(const pg_uuid_t *chosen_id)
+add_event(const pg_uuid_t *chosen_id)
 {
     const SubTransactionId subtransaction = GetCurrentSubTransactionId();
     if (chosen_id != nullptr)

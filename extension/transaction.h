@@ -12,7 +12,7 @@ void register_transaction_callbacks();
 // Notes one emitted event. At commit the relay is woken and the event counted as backlog.
 // The id is noted for the duplicate check below only when the caller chose it.
 // Raises ERRCODE_UNIQUE_VIOLATION when this transaction already emitted an event under this id.
-void note_emitted(const pg_uuid_t *chosen_id);
+void add_event(const pg_uuid_t *chosen_id);
 
 // Whether the current transaction has emitted anything that is not rolled back.
 bool transaction_has_emitted();

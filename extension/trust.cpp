@@ -4,6 +4,7 @@
 #include "trust.h"
 
 #include "catalog_scan.h"
+#include "checked_objects.h"
 
 extern "C"
 {
@@ -28,97 +29,7 @@ namespace outbox
 namespace
 {
 
-constexpr int kMostObjects = 2048;
-
-// What was looked at, as invalidations name it. Relations first wait here to be looked at.
-struct Looked
-{
-    Oid relations[kMostObjects];
-    int relation_count;
-    uint32 hashes[kMostObjects]; // of functions, types and operators
-    int hash_count;
-};
-
-Looked looked;
-bool current; // the verdict is of what there is now
 char verdict[512];
-
-bool
-is_watched(Oid relation)
-{
-    for (int i = 0; i < looked.relation_count; i++)
-        if (looked.relations[i] == relation)
-            return true;
-    return false;
-}
-
-void
-on_relation(Datum, Oid relation)
-{
-    current = current && OidIsValid(relation) && !is_watched(relation);
-}
-
-void
-on_object(Datum, int, uint32 hash)
-{
-    if (hash == 0) // all of them
-        current = false;
-    for (int i = 0; current && i < looked.hash_count; i++)
-        current = looked.hashes[i] != hash;
-}
-
-void
-on_any(Datum, int, uint32)
-{
-    current = false;
-}
-
-void
-watch()
-{
-    static bool watching = false;
-    if (watching)
-        return;
-    CacheRegisterRelcacheCallback(on_relation, static_cast<Datum>(0));
-    CacheRegisterSyscacheCallback(PROCOID, on_object, static_cast<Datum>(0));
-    CacheRegisterSyscacheCallback(TYPEOID, on_object, static_cast<Datum>(0));
-    CacheRegisterSyscacheCallback(OPEROID, on_object, static_cast<Datum>(0));
-    CacheRegisterSyscacheCallback(NAMESPACEOID, on_any, static_cast<Datum>(0));
-    CacheRegisterSyscacheCallback(AUTHOID, on_any, static_cast<Datum>(0));
-    watching = true;
-}
-
-[[noreturn]] void
-raise_too_many()
-{
-    ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-                    errmsg("more than %d objects belong to the extension outbox", kMostObjects)));
-}
-
-void
-remember_hash(int cache, Oid object)
-{
-    if (looked.hash_count == kMostObjects)
-        raise_too_many();
-    looked.hashes[looked.hash_count++] = GetSysCacheHashValue1(cache, ObjectIdGetDatum(object));
-}
-
-void
-remember(Oid catalog, Oid object)
-{
-    if (catalog == RelationRelationId && !is_watched(object))
-    {
-        if (looked.relation_count == kMostObjects)
-            raise_too_many();
-        looked.relations[looked.relation_count++] = object;
-    }
-    else if (catalog == ProcedureRelationId)
-        remember_hash(PROCOID, object);
-    else if (catalog == TypeRelationId)
-        remember_hash(TYPEOID, object);
-    else if (catalog == OperatorRelationId)
-        remember_hash(OPEROID, object);
-}
 
 const char *
 role_name(Oid role)
@@ -187,7 +98,7 @@ check_parts(Oid catalog, Oid object)
         Oid owner;
         if (!is_code(part))
             continue;
-        remember(part.catalog, part.object);
+        visit(part.catalog, part.object);
         if (!is_foreign(part.catalog, part.object, &owner))
             continue;
         good = false;
@@ -203,7 +114,7 @@ check_parts(Oid catalog, Oid object)
 }
 
 // What depends on a relation and is a part of it, or works on it: a partition, an index, a default.
-// A view of somebody's that reads it does not count.
+// A view that reads it does not count.
 bool
 check_attached(Oid relation)
 {
@@ -213,7 +124,7 @@ check_attached(Oid relation)
     {
         const CatalogObject attached = scan.other();
         if (attached.catalog == RelationRelationId)
-            remember(attached.catalog, attached.object);
+            visit(attached.catalog, attached.object);
         else if (scan.kind() != DEPENDENCY_NORMAL && works_on_rows(attached))
             good = check_parts(attached.catalog, attached.object);
     }
@@ -225,10 +136,10 @@ check_attached(Oid relation)
 bool
 check_relations()
 {
-    for (int i = 0; i < looked.relation_count; i++)
-        if (!check_owner(RelationRelationId, looked.relations[i]) ||
-            !check_parts(RelationRelationId, looked.relations[i]) ||
-            !check_attached(looked.relations[i]))
+    for (int i = 0; i < visited_relations(); i++)
+        if (!check_owner(RelationRelationId, visited_relation(i)) ||
+            !check_parts(RelationRelationId, visited_relation(i)) ||
+            !check_attached(visited_relation(i)))
             return false;
     return true;
 }
@@ -255,7 +166,7 @@ check_members(Oid extension)
         const CatalogObject member = scan.other();
         if (scan.kind() != DEPENDENCY_EXTENSION)
             continue;
-        remember(member.catalog, member.object);
+        visit(member.catalog, member.object);
         if (member.catalog != RelationRelationId) // those come later, with what is attached to them
             good = check_owner(member.catalog, member.object) &&
                    check_parts(member.catalog, member.object);
@@ -264,7 +175,7 @@ check_members(Oid extension)
     return good;
 }
 
-// What else somebody has put there.
+// What else is in the schema.
 bool
 check_others_in(Oid schema)
 {
@@ -288,11 +199,9 @@ check_schema(Oid schema)
 }
 
 void
-look()
+check_all()
 {
     verdict[0] = '\0';
-    looked.relation_count = 0;
-    looked.hash_count = 0;
     const Oid extension = get_extension_oid("outbox", true);
     if (!OidIsValid(extension))
         return;
@@ -309,35 +218,27 @@ look()
         (void) check_relations();
 }
 
-int
-set_replication_role(int role)
-{
-    const int before = SessionReplicationRole;
-    SessionReplicationRole = role;
-    return before;
-}
-
 } // namespace
 
 bool
 objects_are_trusted(char *problem, size_t size)
 {
-    if (!current)
+    if (!is_up_to_date())
     {
-        watch();
-        // Unless something changes while it looks; and an error leaves it undone.
-        current = true;
+        // Unless something changes meanwhile; an error leaves the check undone.
+        begin_visits();
         PG_TRY();
         {
-            look();
+            check_all();
         }
         PG_CATCH();
         {
-            current = false;
+            set_out_of_date();
             PG_RE_THROW();
         }
         PG_END_TRY();
-        current = current && verdict[0] == '\0';
+        if (verdict[0] != '\0')
+            set_out_of_date();
     }
     strlcpy(problem, verdict, size);
     return verdict[0] == '\0';
@@ -367,42 +268,6 @@ require_trusted_objects()
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                     errmsg("outbox does not work with what others can change"),
                     errdetail("%s.", problem), errhint("See docs/security.md.")));
-}
-
-// The variable, not the setting: SET would make the session plan all of its statements anew.
-int
-execute_plan_without_triggers(SPIPlanPtr plan, Datum *values, const char *nulls, bool read_only,
-                              long limit)
-{
-    const int before = set_replication_role(SESSION_REPLICATION_ROLE_REPLICA);
-    volatile int result = 0;
-    PG_TRY();
-    {
-        result = SPI_execute_plan(plan, values, nulls, read_only, limit);
-    }
-    PG_FINALLY();
-    {
-        SessionReplicationRole = before;
-    }
-    PG_END_TRY();
-    return result;
-}
-
-Datum
-call_without_triggers(FunctionCallInfo call)
-{
-    const int before = set_replication_role(SESSION_REPLICATION_ROLE_REPLICA);
-    volatile Datum result = 0;
-    PG_TRY();
-    {
-        result = FunctionCallInvoke(call);
-    }
-    PG_FINALLY();
-    {
-        SessionReplicationRole = before;
-    }
-    PG_END_TRY();
-    return result;
 }
 
 } // namespace outbox

@@ -2,6 +2,7 @@
 
 #include "commit_guard.h"
 #include "kept_table.h"
+#include "pg_hooks.h"
 #include "prepared.h"
 #include "session_changes.h"
 #include "shared_state.h"
@@ -163,7 +164,7 @@ release_since(SubTransactionId first)
         if (pg_atomic_read_u32(&slot.held_by) != static_cast<uint32>(MyProcPid))
             continue;
         pg_atomic_write_u32(&slot.held_by, 0);
-        pg_atomic_write_u32(&slot.look_again, 1);
+        pg_atomic_write_u32(&slot.relay_wanted, 1);
     }
     wake_launcher();
 }
@@ -189,7 +190,7 @@ release_at_rollback(SubXactEvent event, SubTransactionId mine, SubTransactionId,
 
 // After COMMIT PREPARED. What else it did is not known here: it may have retried or paused.
 void
-tell_relay()
+wake_own_relay()
 {
     DatabaseSlot *mine = find_slot(MyDatabaseId);
     if (mine == nullptr)
@@ -205,7 +206,7 @@ on_utility(PlannedStmt *statement, const char *query,
 {
     close_kept_tables();
     Node *command = statement->utilityStmt;
-    note_command(command);
+    record_command(command);
     const bool handler_ends = context == PROCESS_UTILITY_TOPLEVEL && begins_next_handler(command);
     const TransactionStmt *transaction =
         IsA(command, TransactionStmt) ? castNode(TransactionStmt, command) : nullptr;
@@ -218,7 +219,7 @@ on_utility(PlannedStmt *statement, const char *query,
 
     PreparedCount *prepared = ends_prepared ? find_prepared(transaction->gid) : nullptr;
     if (transaction != nullptr && transaction->kind == TRANS_STMT_PREPARE)
-        note_prepare(transaction->gid);
+        expect_prepare(transaction->gid);
     DatabaseSlot *slot = slot_to_vacate(command, context);
     if (slot != nullptr)
         vacate(slot);
@@ -232,7 +233,7 @@ on_utility(PlannedStmt *statement, const char *query,
     if (prepared != nullptr)
         forget_prepared(prepared, commits_prepared);
     if (commits_prepared)
-        tell_relay();
+        wake_own_relay();
 }
 
 } // namespace

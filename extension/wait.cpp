@@ -11,11 +11,11 @@ namespace outbox
 namespace
 {
 
-// Whoever waits holds his statement's snapshot, which vacuum waits for.
+// A waiting session holds its statement's snapshot, which holds VACUUM back.
 constexpr int64 kLongestWaitUs = USECS_PER_DAY;
 constexpr long kLookAgainMs = 1000;
 
-// By the clock that nobody sets.
+// By the steady clock.
 class Deadline
 {
 public:
@@ -46,32 +46,27 @@ struct EventPlace
 const Oid kIdTypes[] = {UUIDOID};
 const Oid kPlaceTypes[] = {INT8OID, INT8OID};
 
-KeptStatement find_by_id = {"select e.xid, e.seq from outbox.events e "
-                            "where e.id operator(pg_catalog.=) $1",
+// In functions with a search_path of their own, so in plain SQL.
+KeptStatement find_by_id = {"select e.xid, e.seq from outbox.events e where e.id = $1",
                             "look up an event", 1, kIdTypes, nullptr};
 
-KeptStatement look_at_position = {"select from outbox.current_position p "
-                                  "where (outbox.visible_in($1, p.from_snapshot) "
-                                  "or ($2 operator(pg_catalog.<=) p.last_seq "
-                                  "and outbox.visible_in($1, p.to_snapshot))) "
-                                  "and not exists (select from outbox.deliveries d "
-                                  "where d.seq operator(pg_catalog.=) $2)",
-                                  "look at the position", 2, kPlaceTypes, nullptr};
+KeptStatement find_passed = {"select from outbox.current_position p "
+                             "where (outbox.visible_in($1, p.from_snapshot) "
+                             " or ($2 <= p.last_seq and outbox.visible_in($1, p.to_snapshot))) "
+                             "and not exists (select from outbox.deliveries d where d.seq = $2)",
+                             "look at the position", 2, kPlaceTypes, nullptr};
 
-KeptStatement look_for_unpublished = {
-    "select where not exists (select from outbox.deliveries d "
-    " where d.state operator(pg_catalog.=) any ('{RETRYING,WAITING}')) "
-    "and not exists (select from outbox.events e where e.xid operator(pg_catalog.<) 0) "
+KeptStatement find_unpublished = {
+    "select where not exists "
+    " (select from outbox.deliveries d where d.state = any ('{RETRYING,WAITING}')) "
+    "and not exists (select from outbox.events e where e.xid < 0) "
     "and case when exists (select from outbox.current_position) then not exists ("
     " select from outbox.current_position p where exists (select from outbox.events e "
-    "  where e.xid operator(pg_catalog.>=) "
-    "   pg_catalog.pg_snapshot_xmax(p.from_snapshot)::text::bigint "
-    "  and not (e.seq operator(pg_catalog.<=) p.last_seq "
-    "   and outbox.visible_in(e.xid, p.to_snapshot))) "
-    " or exists (select from outbox.events e where e.xid operator(pg_catalog.=) any (array("
-    "   select x::text::bigint from pg_catalog.pg_snapshot_xip(p.from_snapshot) x)) "
-    "  and not (e.seq operator(pg_catalog.<=) p.last_seq "
-    "   and outbox.visible_in(e.xid, p.to_snapshot)))) "
+    "  where e.xid >= pg_snapshot_xmax(p.from_snapshot)::text::bigint "
+    "  and not (e.seq <= p.last_seq and outbox.visible_in(e.xid, p.to_snapshot))) "
+    " or exists (select from outbox.events e where e.xid = any (array("
+    "   select x::text::bigint from pg_snapshot_xip(p.from_snapshot) x)) "
+    "  and not (e.seq <= p.last_seq and outbox.visible_in(e.xid, p.to_snapshot)))) "
     "else not exists (select from outbox.events) end",
     "look for unpublished events", 0, nullptr, nullptr};
 
@@ -107,7 +102,7 @@ is_published(EventPlace &place)
     if (DatumGetInt64(place.xid) < 0 && !find_event(place.id, &place))
         return false;
     Datum values[] = {place.xid, place.seq};
-    const bool published = select_row(&look_at_position, values);
+    const bool published = select_row(&find_passed, values);
     SPI_freetuptable(SPI_tuptable);
     return published;
 }
@@ -208,11 +203,11 @@ wait_published(Datum event_id, const Deadline &deadline)
 }
 
 // Of what is committed by now. A restored event that is not settled counts as unpublished, a FAILED
-// one does not: it waits for a person.
+// one does not: it waits for an operator.
 bool
 nothing_is_unpublished(EventPlace &)
 {
-    const bool drained = select_row(&look_for_unpublished, nullptr);
+    const bool drained = select_row(&find_unpublished, nullptr);
     SPI_freetuptable(SPI_tuptable);
     return drained;
 }

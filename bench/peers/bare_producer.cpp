@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "bench/support/topics.h"
-#include "bgworker/kafka/client_config.h"
+#include "bgworker/sinks/kafka/client_config.h"
 #include "support/wait.h"
 
 namespace outbox::bench
@@ -36,7 +36,7 @@ relay_config(const std::string &bootstrap, const test::KafkaProperties &properti
     settings.max_messages = kMaxInFlight;
     settings.max_bytes = kMaxInFlightBytes;
     kafka::Secrets secrets;
-    kafka::Failure why;
+    Failure why;
     kafka::ClientConfig config = kafka::make_client_config(settings, secrets, why);
     if (config == nullptr)
         throw std::runtime_error(why.text);

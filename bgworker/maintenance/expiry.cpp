@@ -4,11 +4,12 @@
 
 #include "expiry.h"
 
-#include "bgworker/relation_lock.h"
-#include "bgworker/short_transaction.h"
-#include "bgworker/spi_call.h"
+#include "bgworker/source/relation_lock.h"
+#include "bgworker/source/short_transaction.h"
+#include "bgworker/source/spi_call.h"
 
 #include "extension/core/steady.h"
+#include "extension/pg_scan.h"
 #include "extension/settings.h"
 
 namespace outbox
@@ -37,30 +38,27 @@ struct ExpiringTable
     BlockNumber next_block; // InvalidBlockNumber: not begun
 };
 
-// Those that somebody works on are for the next time.
-#define OF_PLACES(table)                                                                           \
-    "where x.ctid operator(pg_catalog.=) any (array(select y.ctid from outbox." table " y "        \
-    "where y.ctid operator(pg_catalog.=) any ($1) for no key update skip locked))"
-
+// Rows that another session has locked are left for the next time.
 ExpiringTable processed_events = {
     "processed_events", "processed_at", "processed_at",
-    "update outbox.processed_events x set processed_at = pg_catalog.clock_timestamp() " OF_PLACES(
-        "processed_events"),
+    "update outbox.processed_events x set processed_at = clock_timestamp() "
+    "where x.ctid = any (array(select y.ctid from outbox.processed_events y "
+    " where y.ctid = any ($1) for no key update skip locked))",
     InvalidBlockNumber};
 ExpiringTable idempotency_keys = {
     "idempotency_keys", "expires_at", "started_at",
-    "update outbox.idempotency_keys x set started_at = pg_catalog.clock_timestamp(), "
-    "lease_until = pg_catalog.clock_timestamp() operator(pg_catalog.+) "
-    " (x.lease_until operator(pg_catalog.-) x.started_at), "
-    "expires_at = pg_catalog.clock_timestamp() operator(pg_catalog.+) "
-    " (x.expires_at operator(pg_catalog.-) x.started_at) " OF_PLACES("idempotency_keys"),
+    "update outbox.idempotency_keys x set started_at = clock_timestamp(), "
+    "lease_until = clock_timestamp() + (x.lease_until - x.started_at), "
+    "expires_at = clock_timestamp() + (x.expires_at - x.started_at) "
+    "where x.ctid = any (array(select y.ctid from outbox.idempotency_keys y "
+    " where y.ctid = any ($1) for no key update skip locked))",
     InvalidBlockNumber};
 
 bool
 delete_row(Relation relation, TupleTableSlot *slot)
 {
     TM_FailureData unused;
-    // Somebody else's lock or change is a reason to leave the row alone.
+    // A row that another transaction has locked or changed is left alone.
     return table_tuple_delete(relation, &slot->tts_tid, GetCurrentCommandId(true),
                               GetActiveSnapshot(), InvalidSnapshot, false, &unused, false) == TM_Ok;
 }
@@ -170,15 +168,13 @@ count_removed(const char *table, int64 removed)
     Oid types[] = {TEXTOID, INT8OID};
     Datum values[] = {CStringGetTextDatum(table), Int64GetDatum(removed)};
     spi_connect();
-    spi_execute("update outbox.expiry set "
-                "removed_total = removed_total operator(pg_catalog.+) $2, "
-                "last_removed_at = pg_catalog.clock_timestamp() "
-                "where table_name operator(pg_catalog.=) $1",
+    spi_execute("update outbox.expiry set removed_total = removed_total + $2, "
+                "last_removed_at = clock_timestamp() where table_name = $1",
                 2, types, values, SPI_OK_UPDATE);
     (void) SPI_finish();
 }
 
-// The table, if nobody has locked it.
+// The table, if it is not locked.
 Relation
 open_if_free(const char *name)
 {

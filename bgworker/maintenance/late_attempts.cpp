@@ -1,8 +1,8 @@
 #include "late_attempts.h"
 
-#include "bgworker/relation_lock.h"
-#include "bgworker/short_transaction.h"
-#include "bgworker/spi_call.h"
+#include "bgworker/source/relation_lock.h"
+#include "bgworker/source/short_transaction.h"
+#include "bgworker/source/spi_call.h"
 
 #include "extension/settings.h"
 
@@ -12,16 +12,15 @@ namespace outbox
 namespace
 {
 
-// Rows that a person holds come later.
+// Rows that an operator's transaction holds come later.
 constexpr const char *kMakeDue =
     "with late as (select d.seq from outbox.deliveries d "
-    " where d.state operator(pg_catalog.=) 'RETRYING' "
-    " and d.next_attempt_at operator(pg_catalog.>) $1 "
+    " where d.state = 'RETRYING' and d.next_attempt_at > $1 "
     " order by d.next_attempt_at limit 10000 for no key update skip locked) "
-    "update outbox.deliveries d set next_attempt_at = pg_catalog.clock_timestamp() from late l "
-    "where d.seq operator(pg_catalog.=) l.seq";
+    "update outbox.deliveries d set next_attempt_at = clock_timestamp() from late l "
+    "where d.seq = l.seq";
 
-// A clock that is a little ahead is none of it.
+// A clock may be a little ahead.
 constexpr int kMinuteMs = 60 * 1000;
 
 } // namespace

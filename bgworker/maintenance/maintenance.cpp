@@ -1,7 +1,7 @@
 #include "maintenance.h"
 
-#include "bgworker/relation_lock.h"
-#include "bgworker/short_transaction.h"
+#include "bgworker/source/relation_lock.h"
+#include "bgworker/source/short_transaction.h"
 
 #include "extension/core/steady.h"
 #include "extension/event_table.h"

@@ -1,4 +1,4 @@
-// What the relay does for the tables while it has nothing better to do.
+// Summaries of the block range indexes.
 #pragma once
 
 #include "extension/pg.h"
@@ -8,7 +8,7 @@ namespace outbox
 
 // Summarizes new blocks of the ring in the indexes on id once there are enough of them, so that an
 // event is found by its id without reading all recent ones. In a transaction of its own, a few
-// milliseconds long; skips what somebody else has locked. Returns whether there is more to do.
+// milliseconds long; skips what is locked. Returns whether there is more to do.
 bool summarize_new_blocks(int current_slot);
 
 // The slot was truncated.

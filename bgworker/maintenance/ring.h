@@ -6,15 +6,16 @@
 namespace outbox
 {
 
-// Reads which partition is the current one and tells backends. In a transaction with a snapshot.
+// Reads which partition is the current one, and writes it to shared memory for backends. In a
+// transaction with a snapshot.
 void load_ring(DatabaseSlot *slot);
 
 // The current partition.
-int ring_slot();
+int current_partition();
 
-// Does what is due: truncates a partition whose events are older than outbox.retention, goes on to
+// Does what is due: truncates a partition whose events are older than outbox.retention, switches to
 // an empty one when the current one has had its time. Waits for no lock. Without a transaction.
 // Returns when to call it again, in ms.
-int turn_ring(DatabaseSlot *slot, TimestampTz now);
+int maintain_ring(DatabaseSlot *slot, TimestampTz now);
 
 } // namespace outbox

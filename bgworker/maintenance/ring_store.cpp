@@ -1,10 +1,10 @@
-#include "bgworker/kafka/failure.h"
+#include "bgworker/sinks/kafka/failure.h"
 
 #include "ring_store.h"
 
 #include "bgworker/guard.h"
-#include "bgworker/records/attempt.h"
-#include "bgworker/spi_call.h"
+#include "bgworker/source/attempt.h"
+#include "bgworker/source/spi_call.h"
 
 namespace outbox
 {
@@ -19,101 +19,82 @@ constexpr const char *kRead = "select r.slot, r.is_current, r.began_at, r.ended_
 constexpr const char *kPublished = "select p.from_snapshot::text from outbox.current_position p";
 
 // The position is not written again when there is nothing to publish, and a tick at most once a
-// second: the one or the other tells of the last events. Ticks of a dump are of another history.
+// second: one of the two covers the last events. Ticks of a dump are of another history.
 constexpr const char *kOld =
     "select coalesce("
-    "(select p.from_snapshot::text from outbox.current_position p "
-    " where p.updated_at operator(pg_catalog.<=) $1), "
-    "(select t.snapshot::text from outbox.ticks t where t.published_at operator(pg_catalog.<=) $1 "
-    " and t.xmin operator(pg_catalog.=) t.written_by::xid "
+    "(select p.from_snapshot::text from outbox.current_position p where p.updated_at <= $1), "
+    "(select t.snapshot::text from outbox.ticks t "
+    " where t.published_at <= $1 and t.xmin = t.written_by::xid "
     " order by t.published_at desc, t.next_xid desc limit 1))";
 
 // Times of a clock that was set forward for a while count as now, or nothing would be old for as
 // long. A clock that is a little ahead is none of it.
-#define LATER_THAN_NOW(time)                                                                       \
-    time " operator(pg_catalog.>) (pg_catalog.clock_timestamp() "                                  \
-         "operator(pg_catalog.+) '1 minute'::interval)"
+#define A_MINUTE_AHEAD "(clock_timestamp() + '1 minute'::interval) "
 
-constexpr const char *kAnyLater = "select exists (select from outbox.ring r where " LATER_THAN_NOW(
-    "greatest(r.began_at, r.ended_at, r.restored_at)") ") "
-                                                       "or exists (select from outbox.ticks t "
-                                                       "where " LATER_THAN_NOW(
-                                                           "t.published_at") " "
-                                                                             " and t.xmin "
-                                                                             "operator(pg_catalog.="
-                                                                             ") t.written_by::xid) "
-                                                                             "or exists (select "
-                                                                             "from "
-                                                                             "outbox.current_"
-                                                                             "position p "
-                                                                             "where"
-                                                                             " " LATER_THAN_NOW(
-                                                                                 "p.updated_at") ")";
+constexpr const char *kAnyLater =
+    "select exists (select from outbox.ring r "
+    " where greatest(r.began_at, r.ended_at, r.restored_at) > " A_MINUTE_AHEAD ") "
+    "or exists (select from outbox.ticks t "
+    " where t.published_at > " A_MINUTE_AHEAD "and t.xmin = t.written_by::xid) "
+    "or exists (select from outbox.current_position p where p.updated_at > " A_MINUTE_AHEAD ")";
 
 constexpr const char *kRingIsNow =
     "update outbox.ring r set began_at = least(r.began_at, n.now), "
     "ended_at = least(r.ended_at, n.now), restored_at = least(r.restored_at, n.now) "
-    "from (select pg_catalog.clock_timestamp() as now) n where " LATER_THAN_NOW(
-        "greatest(r.began_at, r.ended_at, r.restored_at)");
+    "from (select clock_timestamp() as now) n "
+    "where greatest(r.began_at, r.ended_at, r.restored_at) > " A_MINUTE_AHEAD;
 
 constexpr const char *kTicksAreNow =
-    "update outbox.ticks t set published_at = pg_catalog.clock_timestamp(), "
-    "written_by = pg_catalog.pg_current_xact_id() where " LATER_THAN_NOW(
-        "t.published_at") " "
-                          "and t.xmin operator(pg_catalog.=) t.written_by::xid";
+    "update outbox.ticks t "
+    "set published_at = clock_timestamp(), written_by = pg_current_xact_id() "
+    "where t.published_at > " A_MINUTE_AHEAD "and t.xmin = t.written_by::xid";
 
 constexpr const char *kPositionIsNow =
-    "update outbox.relay_position p set updated_at = pg_catalog.clock_timestamp(), "
-    "written_by = pg_catalog.pg_current_xact_id() where " LATER_THAN_NOW(
-        "p.updated_at") " "
-                        "and p.system_identifier operator(pg_catalog.=) outbox.system_identifier() "
-                        "and p.database_oid operator(pg_catalog.=) $1 "
-                        "and p.xmin operator(pg_catalog.=) p.written_by::xid";
+    "update outbox.relay_position p "
+    "set updated_at = clock_timestamp(), written_by = pg_current_xact_id() "
+    "where p.updated_at > " A_MINUTE_AHEAD "and p.system_identifier = outbox.system_identifier() "
+    "and p.database_oid = $1 and p.xmin = p.written_by::xid";
 
 constexpr const char *kSetAside =
-    "select (select pg_catalog.count(*) from (select from outbox.deliveries d "
-    " where d.slot operator(pg_catalog.=) $1 and d.state operator(pg_catalog.=) any "
-    " ('{RETRYING,WAITING}') limit 10000) u), "
-    "(select pg_catalog.count(*) from (select from outbox.deliveries d "
-    " where d.slot operator(pg_catalog.=) $1 and d.state operator(pg_catalog.=) any "
-    " ('{FAILED,DISCARDED}') and d.topic operator(pg_catalog.<>) '' limit 1) s)";
+    "select (select count(*) from (select from outbox.deliveries d "
+    " where d.slot = $1 and d.state = any ('{RETRYING,WAITING}') limit 10000) u), "
+    "(select count(*) from (select from outbox.deliveries d "
+    " where d.slot = $1 and d.state = any ('{FAILED,DISCARDED}') and d.topic <> '' limit 1) s)";
 
 constexpr const char *kSettled =
-    "select d.seq, d.xid from outbox.deliveries d where d.slot operator(pg_catalog.=) $1 "
-    "and d.state operator(pg_catalog.=) any ('{FAILED,DISCARDED}') "
-    "and d.topic operator(pg_catalog.<>) '' order by d.seq limit $2 for update skip locked";
+    "select d.seq, d.xid from outbox.deliveries d "
+    "where d.slot = $1 and d.state = any ('{FAILED,DISCARDED}') and d.topic <> '' "
+    "order by d.seq limit $2 for update skip locked";
 
-constexpr const char *kFollow =
-    "update outbox.deliveries d set slot = $2 where d.seq operator(pg_catalog.=) $1";
+constexpr const char *kFollow = "update outbox.deliveries d set slot = $2 where d.seq = $1";
 
-constexpr const char *kEnd = "update outbox.ring r set is_current = false, held_back_by = null, "
-                             "held_back_since = null, ended_at = pg_catalog.clock_timestamp() "
-                             "where r.is_current or r.slot operator(pg_catalog.=) $1";
+constexpr const char *kEnd =
+    "update outbox.ring r set is_current = false, ended_at = clock_timestamp(), "
+    "held_back_by = null, held_back_since = null "
+    "where r.is_current or r.slot = $1";
 
-constexpr const char *kBegin =
-    "update outbox.ring r set is_current = true, turns = r.turns operator(pg_catalog.+) 1, "
-    "held_back_by = null, held_back_since = null, began_at = pg_catalog.clock_timestamp(), "
-    "ended_at = null where r.slot operator(pg_catalog.=) $1";
+constexpr const char *kBegin = "update outbox.ring r set is_current = true, turns = r.turns + 1, "
+                               "began_at = clock_timestamp(), ended_at = null, "
+                               "held_back_by = null, held_back_since = null "
+                               "where r.slot = $1";
 
 constexpr const char *kTruncated =
-    "update outbox.ring r set truncations = r.truncations operator(pg_catalog.+) 1, "
-    "truncated_at = pg_catalog.clock_timestamp(), ended_at = null, restored_at = null, "
-    "held_back_by = null, held_back_since = null where r.slot operator(pg_catalog.=) $1";
+    "update outbox.ring r set truncations = r.truncations + 1, truncated_at = clock_timestamp(), "
+    "ended_at = null, restored_at = null, held_back_by = null, held_back_since = null "
+    "where r.slot = $1";
 
 constexpr const char *kHeldBack =
-    "update outbox.ring r set held_back_by = $2, held_back_since = case when $2 is null then null "
-    "else coalesce(r.held_back_since, pg_catalog.clock_timestamp()) end "
-    "where r.slot operator(pg_catalog.=) $1";
+    "update outbox.ring r set held_back_by = $2, held_back_since = "
+    "case when $2 is null then null else coalesce(r.held_back_since, clock_timestamp()) end "
+    "where r.slot = $1";
 
 constexpr const char *kRemoveTicks =
-    "delete from outbox.ticks t where t.ctid operator(pg_catalog.=) any (array("
-    "select o.ctid from outbox.ticks o where o.next_xid operator(pg_catalog.<=) $1 "
-    "order by o.next_xid limit $2))";
+    "delete from outbox.ticks t where t.ctid = any (array("
+    " select o.ctid from outbox.ticks o where o.next_xid <= $1 order by o.next_xid limit $2))";
 
 // Of events that a copied database has left to its original; see leave_to_original().
-constexpr const char *kForgetLeft = "delete from outbox.deliveries d where d.slot "
-                                    "operator(pg_catalog.=) $1 and d.topic "
-                                    "operator(pg_catalog.=) ''";
+constexpr const char *kForgetLeft =
+    "delete from outbox.deliveries d where d.slot = $1 and d.topic = ''";
 
 TimestampTz
 time_of(HeapTuple row, int column)
@@ -150,23 +131,23 @@ execute_for_slot(const char *statement, int slot, int expected)
     spi_execute(statement, 1, types, values, expected);
 }
 
-// Told once for each: the slot stays as it is until somebody has removed the event.
+// Logged once for each event: the partition stays as it is until that is removed.
 void
-tell_unmovable(int slot, int64 seq, const kafka::Failure &why)
+warn_unmovable(int slot, int64 seq, const Failure &why)
 {
-    static int64 told = PG_INT64_MIN;
-    if (seq == told)
+    static int64 logged = PG_INT64_MIN;
+    if (seq == logged)
         return;
-    told = seq;
+    logged = seq;
     ereport(WARNING,
             (errcode(ERRCODE_DATA_CORRUPTED),
              errmsg("outbox: event number " INT64_FORMAT " cannot be moved from outbox.events_%d: "
                     "%s: %s",
                     seq, slot, why.name, why.text),
-             errdetail("It has failed or was discarded, and its partition is not emptied before it "
-                       "is elsewhere."),
-             errhint("Repair its row, or discard it and delete the row and that of "
-                     "outbox.deliveries.")));
+             errdetail("It failed or was discarded, and its partition is not emptied before it is "
+                       "moved."),
+             errhint("Repair the row, or discard the event and delete both rows, this one and "
+                     "that of outbox.deliveries.")));
 }
 
 // Returns false when the row cannot be read.
@@ -178,16 +159,16 @@ move_event(EventTables *tables, int from, int to, int64 xid, int64 seq)
     if (find_event(tables, from, xid, seq, GetCurrentTimestamp(), &event) && event.slot == from)
     {
         ItemPointerData place = slot.row->tts_tid;
-        kafka::Failure why;
+        Failure why;
         const auto move = [&]
         {
             copy_event(slot.table, slot.row, to);
-            // Nobody else writes to rows; were it otherwise, this would be an error.
+            // Only the relay changes rows; another change would be an error.
             simple_table_tuple_delete(slot.table, &place, GetActiveSnapshot());
         };
         if (!attempt(move, &why))
         {
-            tell_unmovable(from, seq, why);
+            warn_unmovable(from, seq, why);
             return false;
         }
     }

@@ -1,7 +1,7 @@
-// What decides about a partition of the ring, as the tables have it; no decisions.
+// Statements on the tables that decide about a partition of the ring; no decisions.
 #pragma once
 
-#include "bgworker/records/event_reader.h"
+#include "bgworker/source/event_reader.h"
 
 namespace outbox
 {
@@ -10,22 +10,23 @@ namespace outbox
 
 struct RingRow
 {
-    TimestampTz began_at;    // 0: never
-    TimestampTz ended_at;    // 0: never
-    TimestampTz restored_at; // 0: never
-    bool held_back;          // outbox.ring says so
+    // 0 when that has never happened.
+    TimestampTz began_at;
+    TimestampTz ended_at;
+    TimestampTz restored_at;
+    bool held_back; // outbox.ring has a reason
 };
 
 // The rows of outbox.ring. Returns the current slot.
 int read_ring(RingRow *rows);
 
-// Reads the snapshots that ages are told by: all that `published` sees is published, and all that
+// Reads the snapshots that decide about ages: all that `published` sees is published, and all that
 // `old` sees was published by `cutoff`; false when it is not known of anything.
 bool read_published(XidSnapshot *published);
 bool read_old(TimestampTz cutoff, XidSnapshot *old);
 
-// Times that the ring goes by and that are more than a minute in the future, as the clock was set
-// forward when they were written. Written anew, they count as now.
+// Times that decide about the ring and are more than a minute in the future, as the clock was set
+// forward when they were written. Rewritten, they count as now.
 bool has_later_times();
 void make_later_times_now();
 
@@ -38,16 +39,16 @@ struct SetAside
 };
 SetAside events_set_aside(int slot);
 
-// Gives up to `count` FAILED or DISCARDED events of a slot a place in another one. Their numbers
-// stay, so they are in no window, and are found as before. Returns how many.
+// Moves up to `count` FAILED or DISCARDED events of a partition to another one. Their numbers stay,
+// so they are in no window, and are found as before. Returns how many.
 uint64 move_settled(EventTables *tables, int from, int to, int count);
 
 void write_current(int before, int slot);
 void write_truncated(int slot);
-// Null: nothing.
+// Writes why the partition is not emptied; null when nothing holds it back.
 void write_held_back(int slot, const char *by);
 
-// Removes up to `count` ticks that tell of no event any more. Returns whether there may be more.
+// Removes up to `count` ticks that concern no event in the ring. Returns whether there may be more.
 bool remove_ticks(int64 lowest, int count);
 
 } // namespace outbox

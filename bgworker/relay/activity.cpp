@@ -54,7 +54,7 @@ activity_of(RelayState state, bool caught_up)
 } // namespace
 
 void
-show_activity(RelayState state, bool caught_up)
+report_activity(RelayState state, bool caught_up)
 {
     const Activity *activity = activity_of(state, caught_up);
     if (activity == shown)

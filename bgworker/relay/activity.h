@@ -8,7 +8,7 @@ namespace outbox
 
 // Shows what the relay is about to wait for: state, query and, from PostgreSQL 17 on, the name of
 // the wait event. `caught_up`: nothing is left to publish. Costs nothing unless it has changed.
-void show_activity(RelayState state, bool caught_up);
+void report_activity(RelayState state, bool caught_up);
 
 // For the wait that follows.
 uint32 activity_wait_event();

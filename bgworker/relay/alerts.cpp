@@ -1,4 +1,4 @@
-#include "bgworker/core/threshold.h"
+#include "bgworker/engine/threshold.h"
 
 #include "alerts.h"
 
@@ -19,7 +19,7 @@ Threshold filling;
 Threshold full;
 bool paused = false;
 
-// In seconds. As long as it is the same event, what somebody does to the clock makes no difference.
+// In seconds. For one event by the steady clock, so that setting the server's makes no difference.
 long
 age_of(TimestampTz oldest)
 {
@@ -36,7 +36,7 @@ age_of(TimestampTz oldest)
 }
 
 void
-tell_lag(int64 backlog, const RelayReport &report)
+log_lag(int64 backlog, const RelayReport &report)
 {
     const long age = age_of(report.oldest_event_at);
     const News news = lag.observe(age, settings.lag_warning_s, (settings.lag_warning_s + 1) / 2);
@@ -47,11 +47,11 @@ tell_lag(int64 backlog, const RelayReport &report)
                                     relay_state_name(report.state), backlog),
                           errhint("See outbox.relay_status. The limit is outbox.lag_warning.")));
     else if (news == News::back)
-        ereport(LOG, (errmsg("outbox relay is not behind any more")));
+        ereport(LOG, (errmsg("outbox relay has caught up")));
 }
 
 void
-tell_backlog(int64 backlog)
+log_backlog(int64 backlog)
 {
     const int64 limit = settings.max_backlog_events;
     const int64 warn_at = backlog_warning_level(limit);
@@ -72,12 +72,12 @@ tell_backlog(int64 backlog)
                         backlog, limit),
                  errhint("See outbox.relay_status for what keeps the relay from publishing.")));
     if (reached == News::back)
-        ereport(LOG, (errmsg("outbox takes events again: " INT64_FORMAT " committed events wait",
+        ereport(LOG, (errmsg("outbox accepts events again: " INT64_FORMAT " committed events wait",
                              backlog)));
 }
 
 void
-tell_pause(bool now_paused)
+log_pause(bool now_paused)
 {
     if (now_paused == paused)
         return;
@@ -86,18 +86,18 @@ tell_pause(bool now_paused)
         ereport(LOG, (errmsg("outbox relay is paused"),
                       errhint("outbox.pauses says by whom and why; outbox.resume() ends it.")));
     else
-        ereport(LOG, (errmsg("outbox relay goes on after a pause")));
+        ereport(LOG, (errmsg("outbox relay continues after a pause")));
 }
 
 } // namespace
 
 void
-tell_alerts(DatabaseSlot *slot, const RelayReport &report)
+log_alerts(DatabaseSlot *slot, const RelayReport &report)
 {
     const int64 backlog = backlog_of(slot);
-    tell_lag(backlog, report);
-    tell_backlog(backlog);
-    tell_pause(report.state == RelayState::paused);
+    log_lag(backlog, report);
+    log_backlog(backlog);
+    log_pause(report.state == RelayState::paused);
 }
 
 } // namespace outbox

@@ -1,10 +1,15 @@
 // The state of a relay's process, for the files that make it up.
 #pragma once
 
-#include "bgworker/publishing/publisher.h"
-#include "bgworker/replay/replay.h"
+#include "bgworker/engine/engine.h"
 
-#include "bgworker/kafka/kafka_setup.h"
+#include "kafka_destination.h"
+#include "server_clock.h"
+#include "stats.h"
+
+#include "bgworker/source/pg_deliveries.h"
+#include "bgworker/source/pg_replays.h"
+#include "bgworker/source/pg_source.h"
 
 #include "extension/installed_version.h"
 #include "extension/shared_state.h"
@@ -12,70 +17,100 @@
 namespace outbox
 {
 
+// What the engine works with, and the engine.
+struct Parts
+{
+    explicit Parts(DatabaseSlot *slot); // throws std::bad_alloc
+
+    KafkaSetup setup; // of the producers
+    PgSource source;
+    PgDeliveries deliveries;
+    PgReplays replays;
+    KafkaDestination destination;
+    ServerClock clock;
+    Stats stats;
+    Engine engine;
+    // Steps of the relay beside it, see maintain().
+    Guarded summarizing;
+    Guarded maintaining_ring;
+    Guarded restoring;
+    Guarded expiring;
+    Guarded finding_late;
+};
+
 struct Relay
 {
     DatabaseSlot *slot;
-    Publisher *publisher;
-    Replay *replay;
-    Stats *stats;
-    KafkaSetup *setup; // of the producers
-    int wake_fd;
-    int replay_fd;
+    Parts *parts; // lives as long as the process
     WaitEventSet *wait_set;
     RelayState state;
     char config_error[512];
     char *database_settings; // of ALTER DATABASE, as they were when the process started
-    char *applied_settings;  // the same, as the process took them in last
-    bool look;               // something may have been committed
+    char *applied_settings;  // the same, as the process applied them last
+    bool check_events;       // something may have been committed
     bool restart;
-    StepResult step;            // how the last round ended
-    SaveResult saved;           // the position
-    std::int64_t maintain_at;   // not before, by the steady clock
-    std::int64_t counting_took; // of the last look for restored events, in microseconds
+    Engine::Round round; // the last one
+    // When the steps of maintain() are due, by the steady clock.
+    std::int64_t maintain_at;
     std::int64_t summarize_at;
-    std::int64_t turn_ring_at;
-    std::int64_t look_late_at;
+    std::int64_t maintain_ring_at;
+    std::int64_t check_late_at;
+    std::int64_t restoring_took; // microseconds of the last search for restored events
 };
 
 extern Relay relay;
 
 // What ALTER DATABASE has set, as an array's text in TopMemoryContext. `undone`, if not null, is
-// set to whether one of `before` is not among them any more. In a transaction with a snapshot.
+// set to whether one of `before` is no longer among them. In a transaction with a snapshot.
 char *read_database_settings(const char *before, bool *undone);
 
-// Makes a producer from the current settings, or says why there is none.
+// relay_start.cpp. Each ends the process when there is nothing to relay here.
+void attach(Datum slot_number);
+void keep_heap();
+void load();
+
+// Steps beside the engine that are due: restored events, expired rows, the ring, late attempts,
+// summaries of new blocks.
+void maintain();
+
+// Reads the settings; the engine has producers made from them, unless they are not usable.
 void connect_kafka();
 
-// Makes another producer from the settings of the one that died.
-void reconnect_kafka();
+// Reports it when the engine asked for a producer and none could be made.
+void check_connection();
 
-// After SIGHUP: a configuration that works is taken up by a fresh start of the process; one that
-// does not leaves the relay as it is, and is told in relay_status and the log.
+// After SIGHUP: with a configuration that works the process restarts; one that does not work
+// changes nothing, and is reported in relay_status and the log.
 void reload_settings();
 
-// Tries again by itself what was not usable, after a pause that grows from a second to a minute; a
-// configuration that works is taken up as above. Returns in how many ms it is to be called again;
-// -1: not before something else has happened.
+// Tries a configuration that was not usable again, after a pause that grows from a second to a
+// minute; when it works, the process restarts. Returns in how many ms it is to be called
+// again; -1: not before something else has happened.
 long retry_settings();
 
-// Notes what is in the way and is not Kafka's doing: shown as last_error unless something newer
-// happened, and told once.
-void note_problem(const char *problem);
-void show_problem(RelayReport *report);
-// The same for what the relay waits for: it stays until that has come.
+// Writes the relay's state to shared memory, where relay_status reads it, and to pg_stat_activity;
+// logs alerts.
+void report_state();
+void write_report(const RelayReport &report);
+
+// What is in the way and is not Kafka's doing: shown as last_error unless something newer happened,
+// and logged once.
+void report_problem(const char *problem);
+// The same, not logged: it was logged when it happened first.
+void set_last_error(const char *problem);
+// The same for what the relay waits for, shown until end_wait().
 enum class Awaited
 {
     lock,
     restore
 };
-void note_wait(Awaited what, const char *problem);
+void begin_wait(Awaited what, const char *problem);
+void begin_lock_wait();
 void end_wait(Awaited what);
-// The same for what was told already; it has happened again.
-void show_as_last_error(const char *problem);
-// What the process before this one has left in last_error stays there until something newer
-// happens; and leaves there itself what it ends of.
-void remember_problem();
-void leave_problem(const char *problem);
+void add_last_error(RelayReport *report);
+// A relay that ends by an error leaves its last error to the next one.
+void leave_last_error(const char *problem);
+void inherit_last_error();
 
 // Ends the process; the launcher learns why.
 [[noreturn]] void exit_as(RelayExit reason);
@@ -83,11 +118,14 @@ void leave_problem(const char *problem);
 // However the process ends from here on, no library's exit handlers run. To be called first.
 void end_without_exit_handlers();
 
-// Ends the process until the extension and the library are of one version. Told once, as below.
+// Ends the process until the extension and the library are of one version. Logged once, as below.
 [[noreturn]] void stop_for_version(Installed installed, const char *version);
 
-// Ends the process: nothing is published until a person has put right what `problem` says. Told
-// once; the launcher looks again every minute.
-[[noreturn]] void stop_for_a_person(const char *problem);
+// Ends the process: nothing is published until an operator has done what `problem` asks for. Logged
+// once; the launcher starts a relay again every minute.
+[[noreturn]] void stop_for_operator(const char *problem);
+
+// Ends the process as the extension is gone, or a table of it.
+[[noreturn]] void stop_as_gone();
 
 } // namespace outbox

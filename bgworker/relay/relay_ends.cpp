@@ -1,6 +1,9 @@
-// How a relay's process ends, and what it leaves behind for who looks.
+// How a relay's process ends, and what it leaves behind in shared memory.
 
 #include "relay.h"
+
+#include "bgworker/source/relation_lock.h"
+#include "bgworker/source/short_transaction.h"
 
 namespace outbox
 {
@@ -9,7 +12,7 @@ namespace
 {
 
 void
-show_stopped(RelayState state, const char *problem)
+write_stopped(RelayState state, const char *problem)
 {
     SpinLockAcquire(&relay.slot->mutex);
     relay.slot->report.state = state;
@@ -19,7 +22,7 @@ show_stopped(RelayState state, const char *problem)
     SpinLockRelease(&relay.slot->mutex);
 }
 
-// Told once: the launcher looks again every minute.
+// Logged once: the launcher starts a relay again every minute.
 int
 level_of(const char *problem)
 {
@@ -30,99 +33,6 @@ level_of(const char *problem)
 }
 
 } // namespace
-
-namespace
-{
-
-char last_problem[512];
-TimestampTz last_problem_at = 0;
-
-struct Wait
-{
-    char problem[512]; // stays, so that it is not told each time
-    TimestampTz since; // 0: it is over
-};
-
-Wait waits[static_cast<int>(Awaited::restore) + 1];
-
-void
-show_if_newer(RelayReport *report, const char *problem, TimestampTz at)
-{
-    // What is of later than now, was before the clock was set back.
-    const bool is_late = report->last_error_at > GetCurrentTimestamp();
-    if (at == 0 || (at < report->last_error_at && !is_late))
-        return;
-    report->last_error_at = at;
-    strlcpy(report->last_error, problem, sizeof(report->last_error));
-}
-
-} // namespace
-
-void
-note_problem(const char *problem)
-{
-    const bool known = strcmp(problem, last_problem) == 0;
-    last_problem_at = known ? last_problem_at : GetCurrentTimestamp();
-    strlcpy(last_problem, problem, sizeof(last_problem));
-    if (!known)
-        ereport(LOG, (errmsg("outbox relay: %s", problem)));
-}
-
-void
-note_wait(Awaited what, const char *problem)
-{
-    Wait &wait = waits[static_cast<int>(what)];
-    const bool known = strcmp(problem, wait.problem) == 0;
-    if (!known || wait.since == 0)
-        wait.since = GetCurrentTimestamp();
-    strlcpy(wait.problem, problem, sizeof(wait.problem));
-    if (!known)
-        ereport(LOG, (errmsg("outbox relay: %s", problem)));
-}
-
-void
-end_wait(Awaited what)
-{
-    waits[static_cast<int>(what)].since = 0;
-}
-
-void
-show_as_last_error(const char *problem)
-{
-    last_problem_at = GetCurrentTimestamp();
-    strlcpy(last_problem, problem, sizeof(last_problem));
-}
-
-void
-remember_problem()
-{
-    SpinLockAcquire(&relay.slot->mutex);
-    // What else a relay leaves, such as why it waits for an update, ends with its cause.
-    if (relay.slot->report.ended_by_error)
-    {
-        last_problem_at = relay.slot->report.last_error_at;
-        strlcpy(last_problem, relay.slot->report.last_error, sizeof(last_problem));
-    }
-    SpinLockRelease(&relay.slot->mutex);
-}
-
-void
-leave_problem(const char *problem)
-{
-    SpinLockAcquire(&relay.slot->mutex);
-    relay.slot->report.last_error_at = GetCurrentTimestamp();
-    strlcpy(relay.slot->report.last_error, problem, sizeof(relay.slot->report.last_error));
-    relay.slot->report.ended_by_error = true;
-    SpinLockRelease(&relay.slot->mutex);
-}
-
-void
-show_problem(RelayReport *report)
-{
-    show_if_newer(report, last_problem, last_problem_at);
-    for (const Wait &wait : waits)
-        show_if_newer(report, wait.problem, wait.since);
-}
 
 // Registered when PostgreSQL has cleaned up, so that it comes first of what exit() runs: handlers
 // and destructors of libraries take down what librdkafka's threads still use, such as OpenSSL's
@@ -158,18 +68,41 @@ stop_for_version(Installed installed, const char *version)
                  ? errhint("Install the package of that version and restart PostgreSQL. Events are "
                            "kept until then.")
                  : errhint("Run ALTER EXTENSION outbox UPDATE. Events are kept until then.")));
-    show_stopped(RelayState::update_required, problem);
+    write_stopped(RelayState::update_required, problem);
     exit_as(RelayExit::update_required);
 }
 
 void
-stop_for_a_person(const char *problem)
+stop_for_operator(const char *problem)
 {
     ereport(level_of(problem),
             (errcode(ERRCODE_DATA_CORRUPTED), errmsg("outbox relay stopped: %s", problem),
-             errhint("Nothing is published until this is put right, see docs/operations.md.")));
-    show_stopped(RelayState::stopped, problem);
+             errhint("Nothing is published until this is fixed, see docs/operations.md.")));
+    write_stopped(RelayState::stopped, problem);
     exit_as(RelayExit::stopped);
+}
+
+[[noreturn]] void
+stop_as_gone()
+{
+    constexpr const char *kTables[] = {"relay_position", "deliveries", "pauses",
+                                       "events",         "ring",       "ticks"};
+    const char *missing = nullptr;
+    begin_transaction();
+    if (OidIsValid(get_extension_oid("outbox", true)))
+        for (const char *table : kTables)
+            if (missing == nullptr && !OidIsValid(find_own_relation(table)))
+                missing = table;
+    end_transaction();
+    if (missing != nullptr)
+    {
+        char problem[NAMEDATALEN + 96];
+        snprintf(problem, sizeof(problem),
+                 "outbox.%s is missing: it was dropped, renamed or taken from the extension",
+                 missing);
+        stop_for_operator(problem);
+    }
+    exit_as(RelayExit::no_extension);
 }
 
 } // namespace outbox

@@ -1,14 +1,14 @@
-// How the relay takes up its settings, at its start, after SIGHUP, and after a failure by itself.
+// How the relay reads its settings: at its start, after SIGHUP, and after a failure.
 
-#include "bgworker/core/backoff.h"
+#include "bgworker/engine/backoff.h"
 
 #include "relay.h"
 
 #include "session.h"
 
 #include "bgworker/guard.h"
-#include "bgworker/short_transaction.h"
-#include "bgworker/spi_call.h"
+#include "bgworker/source/short_transaction.h"
+#include "bgworker/source/spi_call.h"
 
 #include "extension/core/kafka_config.h"
 #include "extension/core/steady.h"
@@ -23,14 +23,14 @@ namespace
 constexpr std::int64_t kFirstRetryMs = 1000;
 constexpr std::int64_t kLongestRetryMs = 60 * 1000;
 
-// What is in the way may go without a reload: a file that is being replaced, no thread or
-// descriptor left.
+// The reason may pass without a reload: a file that is being replaced, no thread or descriptor
+// left.
 Backoff retries;
 std::int64_t retry_at = 0; // by the steady clock; 0: nothing is to be tried again
 
 // Reads the settings into `setup`. On failure `why` says what is wrong with them.
 bool
-read_setup(KafkaSetup *setup, kafka::Failure *why)
+read_setup(KafkaSetup *setup, Failure *why)
 {
     bool usable = false;
     const char *database = get_database_name(MyDatabaseId);
@@ -52,7 +52,7 @@ read_setup(KafkaSetup *setup, kafka::Failure *why)
 
 // Stays in relay_status until a configuration is good; logged once.
 void
-note_config_error(const kafka::Failure &why)
+report_config_error(const Failure &why)
 {
     char problem[sizeof(relay.config_error)];
     snprintf(problem, sizeof(problem), "%s%s%s", why.text, why.hint[0] != '\0' ? "; " : "",
@@ -66,7 +66,7 @@ note_config_error(const kafka::Failure &why)
                  why.hint[0] != '\0' ? errhint("%s", why.hint) : 0));
     char text[sizeof(problem) + 64];
     snprintf(text, sizeof(text), "the Kafka configuration is not usable: %s", problem);
-    show_as_last_error(text);
+    set_last_error(text);
 }
 
 void
@@ -91,10 +91,10 @@ warn_of_secrets()
 
 // Up to 0.2 they counted.
 void
-warn_of_many_requests()
+warn_of_many_requests(const KafkaSetup &setup)
 {
     bool wanted = false;
-    call_cpp([&] { wanted = wants_many_requests(*relay.setup); });
+    call_cpp([&] { wanted = wants_many_requests(setup); });
     if (wanted)
         ereport(WARNING, (errcode(ERRCODE_CONFIG_FILE_ERROR),
                           errmsg("outbox relay: max.in.flight counts as 1"),
@@ -104,42 +104,44 @@ warn_of_many_requests()
                                   "outbox.kafka_config_file.")));
 }
 
-kafka::Producer *
-try_create_producer(const KafkaSetup *setup, kafka::Failure *why)
+void
+configure_engine()
 {
-    kafka::Producer *producer = nullptr;
-    const int oversized = relay.publisher->oversized_batches();
-    call_cpp([&] { producer = create_producer(*setup, oversized, relay.wake_fd, *why); });
-    return producer;
+    relay.parts->engine.configure({settings.max_attempts, settings.on_failure == kBlock,
+                                   settings.backoff_initial_ms, settings.backoff_max_ms});
 }
 
-void
-configure_publisher()
+// Whether the settings that routes fall back to are other ones than at the last call. What is in
+// flight need not come home for a reload of others.
+bool
+have_route_settings_changed()
 {
-    relay.publisher->configure({settings.max_attempts, settings.on_failure == kBlock,
-                                settings.backoff_initial_ms, settings.backoff_max_ms});
-}
-
-void
-use_producer(kafka::Producer *producer, const kafka::Failure &why)
-{
-    relay.publisher->set_producer(producer);
-    relay.state = producer != nullptr ? RelayState::running : RelayState::config_error;
-    if (producer != nullptr)
-        return;
-    note_config_error(why);
-    retry_later();
+    static char *known = nullptr;
+    const MemoryContext before = MemoryContextSwitchTo(TopMemoryContext);
+    char *now = psprintf("%d %s %s", settings.headers_format, settings.topic_template,
+                         settings.cloudevents_source);
+    (void) MemoryContextSwitchTo(before);
+    const bool changed = known == nullptr || strcmp(known, now) != 0;
+    if (known != nullptr)
+        pfree(known);
+    known = now;
+    return changed;
 }
 
 // Whether a producer can be made from `setup`; or that there is to be none.
 bool
-is_good(const KafkaSetup &setup, kafka::Failure *why)
+is_good(const KafkaSetup &setup, Failure *why)
 {
     if (settings.bootstrap_servers[0] == '\0')
         return true;
-    kafka::Producer *trial = try_create_producer(&setup, why);
-    const bool good = trial != nullptr;
-    delete trial;
+    bool good = false;
+    call_cpp(
+        [&]
+        {
+            const int oversized = relay.parts->engine.publisher().oversized_batches();
+            const int fd = relay.parts->destination.wake_fd(Destination::Use::stream);
+            good = std::unique_ptr<Sink>(create_producer(setup, oversized, fd, *why)) != nullptr;
+        });
     return good;
 }
 
@@ -149,14 +151,12 @@ char *
 read_database_settings(const char *before, bool *undone)
 {
     constexpr const char *kSelect =
-        "with s as (select coalesce((select s.setconfig from pg_catalog.pg_db_role_setting s "
-        "  join pg_catalog.pg_database d on d.oid operator(pg_catalog.=) s.setdatabase "
-        "  where d.datname operator(pg_catalog.=) pg_catalog.current_database() "
-        "  and s.setrole operator(pg_catalog.=) 0), '{}') as now) "
-        "select s.now::text, exists (select from pg_catalog.unnest($1::text[]) b "
-        "  where not exists (select from pg_catalog.unnest(s.now) n "
-        "    where pg_catalog.split_part(n, '=', 1) operator(pg_catalog.=) "
-        "pg_catalog.split_part(b, '=', 1))) "
+        "with s as (select coalesce((select s.setconfig from pg_db_role_setting s "
+        "  join pg_database d on d.oid = s.setdatabase "
+        "  where d.datname = current_database() and s.setrole = 0), '{}') as now) "
+        "select s.now::text, exists (select from unnest($1::text[]) b "
+        "  where not exists (select from unnest(s.now) n "
+        "    where split_part(n, '=', 1) = split_part(b, '=', 1))) "
         "from s";
     spi_connect();
     Oid types[] = {TEXTOID};
@@ -174,31 +174,36 @@ read_database_settings(const char *before, bool *undone)
 void
 connect_kafka()
 {
-    configure_publisher();
+    configure_engine();
+    (void) have_route_settings_changed(); // the engine reads all at first
     warn_of_secrets();
     StartTransactionCommand();
-    kafka::Failure why;
-    const bool usable = read_setup(relay.setup, &why);
+    KafkaSetup &setup = relay.parts->setup;
+    Failure why;
+    const bool usable = read_setup(&setup, &why);
     CommitTransactionCommand();
-    warn_of_many_requests();
-    limit_records(max_message_bytes(*relay.setup));
-    if (settings.bootstrap_servers[0] == '\0')
-    {
-        relay.state = RelayState::not_configured;
-        if (usable)
-            return;
-        note_config_error(why);
-        retry_later();
-    }
-    else
-        use_producer(usable ? try_create_producer(relay.setup, &why) : nullptr, why);
+    warn_of_many_requests(setup);
+    limit_records(max_message_bytes(setup));
+    const bool configured = settings.bootstrap_servers[0] != '\0';
+    relay.state = !configured ? RelayState::not_configured
+                  : usable    ? RelayState::running
+                              : RelayState::config_error;
+    relay.parts->destination.enable(configured && usable);
+    if (usable)
+        return;
+    report_config_error(why);
+    retry_later();
 }
 
 void
-reconnect_kafka()
+check_connection()
 {
-    kafka::Failure why;
-    use_producer(try_create_producer(relay.setup, &why), why);
+    Failure why;
+    if (!relay.parts->destination.take_stream_failure(why))
+        return;
+    relay.state = RelayState::config_error;
+    report_config_error(why);
+    retry_later();
 }
 
 void
@@ -215,13 +220,14 @@ reload_settings()
         pfree(relay.applied_settings);
     relay.applied_settings = database_settings;
     static KafkaSetup setup;
-    kafka::Failure why;
+    Failure why;
     const bool usable = read_setup(&setup, &why);
     end_transaction();
 
-    configure_publisher();
-    relay.publisher->reload_routes();
-    const bool same = usable && setup == *relay.setup;
+    configure_engine();
+    if (have_route_settings_changed())
+        relay.parts->engine.routes_changed();
+    const bool same = usable && setup == relay.parts->setup;
     if (same && !changed_there && relay.config_error[0] == '\0')
         return;
     // What holds instead of a setting that was reset, only a new process finds out.
@@ -231,8 +237,8 @@ reload_settings()
         return;
     }
     retries.succeed();
-    relay.config_error[0] = '\0'; // told in any case
-    note_config_error(why);
+    relay.config_error[0] = '\0'; // so that it is logged in any case
+    report_config_error(why);
     retry_later();
 }
 
@@ -245,7 +251,7 @@ retry_settings()
     if (left_us > 0)
         return static_cast<long>(left_us / 1000) + 1;
     static KafkaSetup setup;
-    kafka::Failure why;
+    Failure why;
     StartTransactionCommand();
     const bool usable = read_setup(&setup, &why);
     CommitTransactionCommand();
@@ -255,7 +261,7 @@ retry_settings()
         relay.restart = true;
         return 0;
     }
-    note_config_error(why);
+    report_config_error(why);
     retry_later();
     return static_cast<long>((retry_at - steady_now()) / 1000) + 1;
 }

@@ -1,6 +1,8 @@
 #include "session.h"
 
-#include "bgworker/spi_call.h"
+#include "bgworker/source/spi_call.h"
+
+#include "extension/pg_settings.h"
 
 extern "C"
 {
@@ -71,26 +73,7 @@ find_others()
     return names;
 }
 
-} // namespace
-
-void
-remember_server_settings()
-{
-    int count;
-    config_generic **settings = all_settings(&count);
-    MemoryContext before = MemoryContextSwitchTo(TopMemoryContext);
-    server_settings =
-        static_cast<ServerSetting *>(palloc0(static_cast<Size>(count) * sizeof(ServerSetting)));
-    setting_count = count;
-    for (int i = 0; i < count; i++)
-    {
-        const char *value = GetConfigOption(settings[i]->name, true, false);
-        server_settings[i] = {settings[i]->name, value != nullptr ? pstrdup(value) : nullptr};
-    }
-    MemoryContextSwitchTo(before);
-}
-
-// First of all the user: what else is done, is done by a superuser.
+// The user first: the rest is for a superuser to do.
 void
 drop_other_settings()
 {
@@ -113,18 +96,54 @@ drop_other_settings()
     CommitTransactionCommand();
 }
 
+} // namespace
+
+void
+keep_server_settings()
+{
+    int count;
+    config_generic **settings = all_settings(&count);
+    MemoryContext before = MemoryContextSwitchTo(TopMemoryContext);
+    server_settings =
+        static_cast<ServerSetting *>(palloc0(static_cast<Size>(count) * sizeof(ServerSetting)));
+    setting_count = count;
+    for (int i = 0; i < count; i++)
+    {
+        const char *value = GetConfigOption(settings[i]->name, true, false);
+        server_settings[i] = {settings[i]->name, value != nullptr ? pstrdup(value) : nullptr};
+    }
+    MemoryContextSwitchTo(before);
+}
+
+void
+prepare_session()
+{
+    // Before the first statement: the relay's are in plain SQL, such as `=` for pg_catalog's.
+    SetConfigOption("search_path", "pg_catalog, pg_temp", PGC_SUSET, PGC_S_OVERRIDE);
+    drop_other_settings();
+    // A trigger on our tables would run with the relay's rights, and a role that may create one
+    // need not be an owner. With this, only those fire that an owner has marked for it, see
+    // trust.h.
+    SetConfigOption("session_replication_role", "replica", PGC_SUSET, PGC_S_OVERRIDE);
+    SetConfigOption("row_security", "off", PGC_SUSET, PGC_S_OVERRIDE);
+    // A position that is lost in a crash only means that events are published again.
+    SetConfigOption("synchronous_commit", "off", PGC_SUSET, PGC_S_OVERRIDE);
+    SetConfigOption("lock_timeout", "1s", PGC_SUSET, PGC_S_OVERRIDE);
+    SetConfigOption("statement_timeout", "0", PGC_SUSET, PGC_S_OVERRIDE);
+    SetConfigOption("default_transaction_isolation", "read committed", PGC_SUSET, PGC_S_OVERRIDE);
+    SetConfigOption("default_transaction_read_only", "off", PGC_SUSET, PGC_S_OVERRIDE);
+    switch_off_transaction_timeout();
+    pgstat_report_appname("outbox relay");
+}
+
 void
 apply_database_settings()
 {
     constexpr const char *kSelect =
-        "select pg_catalog.split_part(c, '=', 1), "
-        " pg_catalog.substr(c, pg_catalog.strpos(c, '=') operator(pg_catalog.+) 1) "
-        "from pg_catalog.pg_db_role_setting s "
-        "join pg_catalog.pg_database d on d.oid operator(pg_catalog.=) s.setdatabase, "
-        "pg_catalog.unnest(s.setconfig) c "
-        "where d.datname operator(pg_catalog.=) pg_catalog.current_database() "
-        "and s.setrole operator(pg_catalog.=) 0 "
-        "and c operator(pg_catalog.^@) 'outbox.'";
+        "select split_part(c, '=', 1), substr(c, strpos(c, '=') + 1) "
+        "from pg_db_role_setting s "
+        "join pg_database d on d.oid = s.setdatabase, unnest(s.setconfig) c "
+        "where d.datname = current_database() and s.setrole = 0 and c ^@ 'outbox.'";
     spi_connect();
     spi_execute(kSelect, 0, nullptr, nullptr, SPI_OK_SELECT);
     for (uint64 i = 0; i < SPI_processed; i++)

@@ -8,12 +8,13 @@ namespace outbox
 {
 
 // Remembers what the server's configuration says: before the connection.
-void remember_server_settings();
+void keep_server_settings();
 
-// Takes back what roles and the database have set beside that; after the connection.
-void drop_other_settings();
+// After the connection: pins what the relay relies on, such as search_path, and takes back what
+// roles and the database have set beside the server's configuration.
+void prepare_session();
 
-// Takes in the settings of outbox that the database has. In a transaction with a snapshot.
+// Applies the settings of outbox that the database has. In a transaction with a snapshot.
 void apply_database_settings();
 
 // Whether a role has settings of outbox, in place of which the process has what it found at its

@@ -22,11 +22,12 @@ elapsed(TimestampTz since, TimestampTz now)
 
 // An INSERT may say any created_at. What is years back is a date of the application's, and one such
 // event would be all that a sum of times says: it counts from when it was handed over.
-TimestampTz
-begin_of(const Acknowledged &event, TimestampTz now)
+uint64
+waited(const Acknowledged &event, TimestampTz now, uint64 on_its_way)
 {
     constexpr uint64 kYearUs = 366 * static_cast<uint64>(86400) * 1000000;
-    return elapsed(event.created_at, now) <= kYearUs ? event.created_at : event.memo.sent_at;
+    const uint64 since_created = elapsed(event.created_at, now);
+    return since_created <= kYearUs ? since_created : on_its_way;
 }
 
 } // namespace
@@ -36,7 +37,7 @@ Stats::Stats() : counted_(new Counted[kStatsRows]()) {}
 void
 Stats::attach(Oid database)
 {
-    area_ = take_stats_area(database);
+    area_ = claim_stats_area(database);
     if (area_ == nullptr)
         return;
     LWLockAcquire(stats_lock(area_), LW_SHARED);
@@ -57,14 +58,15 @@ Stats::read_topics() noexcept
 }
 
 void
-Stats::published(const Acknowledged &event, TimestampTz now) noexcept
+Stats::published(const Acknowledged &event, const Moment &now) noexcept
 {
+    const uint64 on_its_way = elapsed(event.memo.sent_at.us, now.steady.us);
     TopicCounts &topic = counts(event.memo.topic);
     topic.published++;
     topic.bytes += event.memo.bytes;
-    topic.created_to_acked.add(elapsed(begin_of(event, now), now));
-    topic.sent_to_acked.add(elapsed(event.memo.sent_at, now));
-    topic.last_published_at = now;
+    topic.created_to_acked.add(waited(event, now.time, on_its_way));
+    topic.sent_to_acked.add(on_its_way);
+    topic.last_published_at = now.time;
 }
 
 void

@@ -1,8 +1,8 @@
 // What the relay counts of its work, for outbox.stats.
 #pragma once
 
-#include "bgworker/core/progress.h"
-#include "bgworker/core/topic_table.h"
+#include "bgworker/engine/tally.h"
+#include "bgworker/engine/topic_table.h"
 
 #include "extension/stats_memory.h"
 
@@ -14,31 +14,22 @@ namespace outbox
 
 // Counts in the relay's own memory, and adds that to the shared area with flush(). One for the
 // process; nothing but the constructor and attach() may fail, and nothing waits.
-class Stats
+class Stats final : public Tally
 {
 public:
     Stats(); // throws std::bad_alloc
 
-    // Takes the database's area, or counts for nobody if there is none.
+    // Claims the database's area; without one, nothing is counted.
     void attach(Oid database);
 
-    // The number of a topic, for the rest.
-    std::uint16_t topic(std::string_view name) noexcept { return topics_.find(name); }
-
-    // Kafka has acknowledged an event; `now` is the clock, as are the times in `event`.
-    void published(const Acknowledged &event, TimestampTz now) noexcept;
-    // Kafka has acknowledged a batch of this many events.
-    void batch(std::uint16_t topic, std::size_t events) noexcept;
-    // Kafka refused an event, or its topic.
-    void refused(std::uint16_t topic) noexcept { counts(topic).refused++; }
-    // An event was given up.
-    void failed(std::uint16_t topic) noexcept { counts(topic).failed++; }
-    // Events are handed to Kafka once more.
-    void retried(std::uint16_t topic) noexcept { counts(topic).retried++; }
-
-    // Adds what was counted since. When somebody reads just then: next time. `idle`: no event that
-    // carries a topic's number is on its way.
-    void flush(bool idle) noexcept;
+    std::uint16_t topic(std::string_view name) noexcept override { return topics_.find(name); }
+    void published(const Acknowledged &event, const Moment &now) noexcept override;
+    void batch(std::uint16_t topic, std::size_t events) noexcept override;
+    void refused(std::uint16_t topic) noexcept override { counts(topic).refused++; }
+    void failed(std::uint16_t topic) noexcept override { counts(topic).failed++; }
+    void retried(std::uint16_t topic) noexcept override { counts(topic).retried++; }
+    // Left for the next time while a session reads it.
+    void flush(bool idle) noexcept override;
 
 private:
     struct Counted

@@ -1,4 +1,4 @@
-// What tells a data directory from a copy of it.
+// What distinguishes a data directory from a copy of it.
 #pragma once
 
 #include <cstdint>

@@ -20,7 +20,7 @@ struct Property
     std::string value;
 };
 
-// When verdict is not ok, properties is empty. A reason tells the place and never quotes the text,
+// When verdict is not ok, properties is empty. A reason names the place and never quotes the text,
 // because a password with a forgotten quote would end up in the log.
 struct ParsedConfig
 {

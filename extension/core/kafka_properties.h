@@ -12,7 +12,7 @@ namespace outbox
 bool property_allowed(std::string_view name, std::string_view value, const char **reason,
                       const char **hint) noexcept;
 
-// Tells whether the value of this property may be a secret and must not be logged or shown.
+// Whether the value of this property may be a secret and must not be logged or shown.
 // Goes by words in the name, so that misspelt and future properties are covered too.
 bool is_secret(std::string_view name) noexcept;
 

@@ -1,4 +1,4 @@
-// A histogram of fixed size for values of which nobody knows the range beforehand.
+// A histogram of fixed size for values whose range is not known beforehand.
 #pragma once
 
 #include <cstddef>

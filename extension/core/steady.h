@@ -1,4 +1,4 @@
-// The clock for pauses and intervals: nobody sets it.
+// The clock for pauses and intervals: it is never set.
 #pragma once
 
 #include <chrono>

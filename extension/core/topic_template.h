@@ -69,7 +69,7 @@ private:
     std::size_t literal_length_ = 0;
 };
 
-// Tells whether compile() would take `text`.
+// Whether compile() would take `text`.
 Verdict check_template(std::string_view text) noexcept;
 
 } // namespace outbox

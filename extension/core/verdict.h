@@ -1,4 +1,4 @@
-// What a rule answers about a text a person wrote: fine, or a reason and a hint to print.
+// What a rule answers about a text that a user wrote: fine, or a reason and a hint to print.
 #pragma once
 
 #include <cstddef>

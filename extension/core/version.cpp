@@ -10,7 +10,7 @@ namespace
 
 // Takes the number before the next dot; 0 when nothing is left. False when that is no number.
 bool
-take_number(std::string_view *rest, unsigned *number)
+read_number(std::string_view *rest, unsigned *number)
 {
     *number = 0;
     if (rest->empty())
@@ -32,7 +32,7 @@ is_version(std::string_view text)
     if (text.empty())
         return false;
     while (!text.empty())
-        if (!take_number(&text, &number))
+        if (!read_number(&text, &number))
             return false;
     return true;
 }
@@ -48,7 +48,7 @@ compare_versions(std::string_view a, std::string_view b)
     while (!a.empty() || !b.empty())
     {
         unsigned from_a = 0, from_b = 0;
-        if (!take_number(&a, &from_a) || !take_number(&b, &from_b))
+        if (!read_number(&a, &from_a) || !read_number(&b, &from_b))
             break; // cannot be: both were read before
         if (from_a != from_b)
             return from_a < from_b ? -1 : 1;

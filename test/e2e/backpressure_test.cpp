@@ -87,7 +87,7 @@ TEST(Backpressure, EventsAreRefusedWhileKafkaIsAwayAndTakenAgainAfterwards)
     EXPECT_TRUE(scene.backlog_becomes(0));
     EXPECT_TRUE(scene.emit(db));
     EXPECT_TRUE(wait_until(std::chrono::seconds(20),
-                           [&] { return server.log_contains("outbox takes events again: "); }));
+                           [&] { return server.log_contains("outbox accepts events again: "); }));
     Consumer consumer(kafka().bootstrap(), {scene.database().topic()});
     const Report report = check_delivery(db, consumer);
     EXPECT_TRUE(report.exact()) << report.summary();

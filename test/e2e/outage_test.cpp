@@ -77,15 +77,18 @@ expect_exact_delivery_over(Away how)
     TestDatabase database(server);
     kafka().create_topic(database.topic());
     Consumer consumer(kafka().bootstrap(), {database.topic()});
+    Db db = database.connect();
+    const auto set_aside = [&] { return db.value("select count(*) from outbox.deliveries"); };
 
     Workload workload(server, database, {});
     ASSERT_TRUE(wait_until(std::chrono::seconds(30), [&] { return workload.done() > 200; }));
     {
         KafkaOutage outage(how);
         EXPECT_TRUE(database.reaches_state("backing_off"));
+        // When nothing gets through, no partition is at fault: nothing is set aside.
+        EXPECT_FALSE(wait_until(Milliseconds(1500), [&] { return set_aside() != "0"; }));
     }
     workload.finish();
-    Db db = database.connect();
     const Report report = check_delivery(db, consumer);
     EXPECT_TRUE(report.exact()) << report.summary();
 }
@@ -253,9 +256,16 @@ TEST(Outage, AReloadTellsTheRelayOfKafkaAndOfAnother)
     OwnCluster server(Settings{{"outbox.bootstrap_servers", ""}});
     TestDatabase database(server);
     Db db = database.connect();
+    // Its age counts from when it was read first, and does not begin again with each look.
+    db.exec("insert into outbox.events (aggregate_type, aggregate_id, event_type, created_at) "
+            "values ($1, 'k', 'of the future', '9999-12-31')",
+            database.type());
     const std::string id = db.value("select outbox.emit($1, 'k', 'e', '{}')", database.type());
     EXPECT_TRUE(database.reaches_state("not_configured"));
     EXPECT_EQ(db.value("select outbox.wait_published($1, '300 ms')", id), "f");
+    EXPECT_TRUE(wait_until(
+        std::chrono::seconds(20),
+        [&] { return db.value("select backlog_age > '2.5 s' from outbox.relay_status") == "t"; }));
 
     const auto start = Clock::now();
     server.configure("outbox.bootstrap_servers", kafka().bootstrap());

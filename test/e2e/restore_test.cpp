@@ -360,7 +360,7 @@ constexpr const char *kAsWrittenByTheRelay = "written_by = pg_current_xact_id()"
 
 TEST(Position, AnEditedRowStopsTheRelayUntilSomebodyVouchesForIt)
 {
-    expect_stop({"update outbox.relay_position set last_seq = last_seq", "somebody else", ""});
+    expect_stop({"update outbox.relay_position set last_seq = last_seq", "not by the relay", ""});
 }
 
 TEST(Position, ARowFromTheFutureStopsTheRelayUntilItIsPutRight)

@@ -169,6 +169,72 @@ TEST(SetBack, ASequenceThatDescendsKeepsNoRelayFromItsWork)
     expect_distinct(db);
 }
 
+// What has to wait and has its number in common with an event that waits already is not taken for
+// that: it goes out when the other one's row is gone.
+REAL_KAFKA_TEST(SetBack, ARowWithTheNumberOfAnotherEventIsNotTakenForThatOfTheEvent)
+{
+    SmallTopic scene(cluster(), {{"outbox.max_attempts", "1"}});
+    Db db = scene.connect();
+    const auto rows = [&](const std::string &id)
+    { return db.value("select count(*) from outbox.deliveries where event_id = $1", id); };
+    // The row of an event that waits gets the number of the next one.
+    const auto take_next_number = [&](const std::string &state)
+    {
+        const std::string other = scene.emit("k");
+        EXPECT_TRUE(wait_until(std::chrono::seconds(20), [&] { return rows(other) == "1"; }));
+        return db.value("update outbox.deliveries set state = $2, seq = (select last_value + 1 "
+                        "from outbox.events_seq) where event_id = $1 returning seq",
+                        other, state);
+    };
+    const std::string head = scene.emit_too_large("k");
+    ASSERT_TRUE(scene.reaches_status(head, "FAILED")) << scene.describe();
+    (void) take_next_number("DISCARDED");
+    const std::string second = scene.emit("k");
+    EXPECT_TRUE(wait_until(std::chrono::seconds(20), [&] { return rows(second) == "1"; }));
+    const std::string taken = take_next_number("WAITING");
+    const std::string third = scene.emit("k");
+    EXPECT_TRUE(wait_until(std::chrono::seconds(20),
+                           [&]
+                           {
+                               return db.value("select coalesce(last_error, '') like "
+                                               "'%has the same number%' "
+                                               "from outbox.relay_status") == "t";
+                           }))
+        << scene.describe();
+    db.exec("delete from outbox.deliveries where seq = $1 and event_id <> $2", taken, third);
+    EXPECT_TRUE(wait_until(std::chrono::seconds(20), [&] { return rows(third) == "1"; }))
+        << scene.describe();
+    db.exec("select outbox.discard($1, 'test')", head);
+    EXPECT_TRUE(scene.arrive({second, third})) << scene.describe();
+    scene.expect_only("k", {second, third});
+}
+
+// What is read again after a start counts as settled by its own row only.
+TEST(SetBack, AnEventThatHasItsNumberInCommonWithADiscardedOneIsPublished)
+{
+    TestDatabase database(cluster());
+    kafka().create_topic(database.topic());
+    Db db = database.connect();
+    const pid_t relay = database.relay_pid();
+    db.exec("select outbox.pause('test')");
+    ASSERT_TRUE(database.reaches_state("paused"));
+    const std::string id = db.value("select outbox.emit($1, 'k', 'good', '{}')", database.type());
+    db.exec("insert into outbox.deliveries (seq, xid, slot, event_id, lane, topic, partition_key, "
+            "state, blocking) select seq, xid, slot, id, 0, $2, 'k', 'DISCARDED', false "
+            "from outbox.events where id = $1",
+            id, database.topic());
+    EXPECT_EQ(db.value("update outbox.deliveries set event_id = gen_random_uuid() "
+                       "returning event_id <> $1",
+                       id),
+              "t");
+    db.exec("select pg_terminate_backend($1)", static_cast<int>(relay));
+    EXPECT_TRUE(
+        wait_until(std::chrono::seconds(20), [&] { return database.relay_pid() != relay; }));
+    db.exec("select outbox.resume()");
+    Consumer consumer(kafka().bootstrap(), {database.topic()});
+    EXPECT_TRUE(consumer.read_count(1, std::chrono::seconds(20)));
+}
+
 // Sessions emit all the while.
 TEST(SetBack, SessionsThatEmitMeanwhileKeepTheOrderOfTheirKeys)
 {

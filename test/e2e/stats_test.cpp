@@ -276,7 +276,7 @@ TEST(Stats, ALagAndAPauseAreToldOnceEach)
         return count;
     };
     const std::string behind = "outbox relay is behind: the oldest unpublished event is from ";
-    const std::string over = "outbox relay is not behind any more";
+    const std::string over = "outbox relay has caught up";
     const int behind_before = lines(behind);
     const int over_before = lines(over);
     const int pauses_before = lines("outbox relay is paused");

@@ -1,20 +1,12 @@
 // ALTER EXTENSION outbox UPDATE while applications continue, as after an update of the package.
 #include "servers.h"
+#include "support/count.h"
 #include "workload.h"
 
 using namespace outbox::test;
 
 namespace
 {
-
-size_t
-count(const std::string &text, const std::string &part)
-{
-    size_t found = 0;
-    for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
-        ++found;
-    return found;
-}
 
 std::vector<std::string>
 released_versions(Db &db)

@@ -1,4 +1,4 @@
-#include "bgworker/core/backoff.h"
+#include "bgworker/engine/backoff.h"
 
 #include <gtest/gtest.h>
 

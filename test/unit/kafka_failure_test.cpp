@@ -1,4 +1,4 @@
-#include "bgworker/kafka/failure.h"
+#include "bgworker/sinks/kafka/failure.h"
 
 #include <gtest/gtest.h>
 
@@ -13,8 +13,6 @@ namespace
 {
 
 using kafka::classify;
-using kafka::Failure;
-using kafka::FailureClass;
 
 struct Case
 {
@@ -96,7 +94,7 @@ TEST(KafkaFailure, TextsAreCutBetweenCharacters)
     Failure failure;
     std::string text(sizeof failure.text - 2, 'x');
     text += "\xC3\xA4\xC3\xA4";
-    describe(failure, RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, "%s", text.c_str());
+    kafka::describe(failure, RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, "%s", text.c_str());
     EXPECT_EQ(std::string(failure.text), std::string(sizeof failure.text - 2, 'x'));
     EXPECT_STREQ(failure.name, "MSG_SIZE_TOO_LARGE");
     EXPECT_EQ(failure.code, 10);
@@ -105,10 +103,10 @@ TEST(KafkaFailure, TextsAreCutBetweenCharacters)
 TEST(KafkaFailure, DescribingClearsWhatWasThere)
 {
     Failure failure;
-    describe_config(failure, "A hint.", "a reason");
+    kafka::describe_config(failure, "A hint.", "a reason");
     EXPECT_EQ(failure.cls, FailureClass::config);
     failure.possibly_persisted = true;
-    describe(failure, RD_KAFKA_RESP_ERR__TRANSPORT, "gone");
+    kafka::describe(failure, RD_KAFKA_RESP_ERR__TRANSPORT, "gone");
     EXPECT_EQ(failure.cls, FailureClass::retriable);
     EXPECT_STREQ(failure.hint, "");
     EXPECT_FALSE(failure.possibly_persisted);

@@ -66,7 +66,7 @@ Driver::Driver(const std::string &bootstrap, const std::vector<Property> &proper
     settings.property_count = properties.size();
     if (adjust)
         adjust(settings);
-    kafka::Failure why;
+    Failure why;
     producer_.reset(kafka::Producer::create(settings, wake_fd_, why));
     if (producer_ == nullptr)
         throw std::runtime_error(why.text);
@@ -82,14 +82,14 @@ void
 Driver::produce(const std::string &topic, const std::string &key, const std::string &value,
                 std::uint64_t tag)
 {
-    kafka::Record record;
+    outbox::Record record;
     record.topic = topic;
     record.key = key;
     record.value = value.data();
     record.value_size = value.size();
     record.tag = tag;
-    kafka::Failure why;
-    ASSERT_EQ(producer_->produce(record, why), kafka::ProduceResult::queued) << why.text;
+    Failure why;
+    ASSERT_EQ(producer_->produce(record, why), ProduceResult::queued) << why.text;
 }
 
 bool

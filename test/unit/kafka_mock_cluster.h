@@ -1,7 +1,7 @@
-// What the tests of bgworker/kafka share.
+// What the tests of bgworker/sinks/kafka share.
 #pragma once
 
-#include "bgworker/kafka/producer.h"
+#include "bgworker/sinks/kafka/producer.h"
 #include "support/consumer.h"
 #include "support/wait.h"
 
@@ -47,19 +47,19 @@ private:
 MockCluster &shared_cluster();
 
 // Remembers everything it is told.
-struct RecordingSink : kafka::EventSink
+struct RecordingSink : SinkListener
 {
     void delivered(std::uint64_t tag) noexcept override { acked.push_back(tag); }
-    void failed(std::uint64_t tag, const kafka::Failure &failure) noexcept override
+    void failed(std::uint64_t tag, const Failure &failure) noexcept override
     {
         failures.emplace_back(tag, failure);
     }
-    void trouble(const kafka::Failure &failure) noexcept override { troubles.push_back(failure); }
+    void trouble(const Failure &failure) noexcept override { troubles.push_back(failure); }
     void log(int, const char *, const char *text) noexcept override { logs.emplace_back(text); }
 
     std::vector<std::uint64_t> acked;
-    std::vector<std::pair<std::uint64_t, kafka::Failure>> failures;
-    std::vector<kafka::Failure> troubles;
+    std::vector<std::pair<std::uint64_t, Failure>> failures;
+    std::vector<Failure> troubles;
     std::vector<std::string> logs;
 };
 

@@ -6,6 +6,7 @@
 #include <array>
 #include <map>
 #include <poll.h>
+#include <thread>
 
 namespace outbox::test
 {
@@ -13,9 +14,6 @@ namespace outbox::test
 namespace
 {
 
-using kafka::Failure;
-using kafka::Header;
-using kafka::ProduceResult;
 using testing::ElementsAre;
 using testing::Pair;
 
@@ -36,7 +34,7 @@ TEST(KafkaProducer, RecordArrivesAsItWasGiven)
                                             {"empty", ""},
                                             {"null", "", true},
                                             {"id", "a second one"}}};
-    kafka::Record record;
+    outbox::Record record;
     record.topic = "orders";
     record.key = "customer-1";
     record.value = value.data();
@@ -121,7 +119,7 @@ TEST(KafkaProducer, TombstoneEmptyValueAndEmptyKeyAreDifferentThings)
     MockCluster &cluster = shared_cluster();
     cluster.create_topic("values", 1);
     Driver driver(cluster.bootstrap());
-    kafka::Record record;
+    outbox::Record record;
     record.topic = "values";
     record.key = "tombstone";
     record.tombstone = true;
@@ -191,7 +189,7 @@ TEST(KafkaProducer, FullQueueIsBackPressure)
     cluster.down();
     for (int i = 0; i < 10; i++)
         driver.produce("t", "k", std::to_string(i));
-    kafka::Record record;
+    outbox::Record record;
     record.topic = "t";
     record.key = "k";
     record.value = "10";
@@ -221,19 +219,51 @@ TEST(KafkaProducer, CallersWindowFitsIntoTheQueue)
         driver.produce("t", "k", value);
 }
 
+// A question about a topic keeps the client alive for a moment after close().
+TEST(KafkaProducer, NothingIsSentAfterClose)
+{
+    MockCluster cluster;
+    cluster.create_topic("known", 1);
+    {
+        Driver driver(cluster.bootstrap(), {{"linger.ms", "50"}});
+        driver.produce("known", "k", "first");
+        ASSERT_TRUE(driver.serve_until_settled());
+        cluster.set_rtt(2000); // of answers
+        struct Open final : PartitionGate
+        {
+            bool may_pass(std::int32_t) const noexcept override { return true; }
+        } gate;
+        outbox::Record record;
+        record.topic = "unknown";
+        Offer offer = {gate};
+        Failure why;
+        ASSERT_EQ(driver.producer().offer(record, offer, why), ProduceResult::not_yet);
+        driver.producer().serve(driver.sink(), 1000);
+        driver.produce("known", "k", "second");
+        EXPECT_FALSE(driver.producer().close(0));
+        std::this_thread::sleep_for(Milliseconds(500)); // as long as the question takes, twice
+    }
+    cluster.set_rtt(0);
+    Driver driver(cluster.bootstrap());
+    driver.produce("known", "k", "third");
+    ASSERT_TRUE(driver.serve_until_settled());
+    EXPECT_EQ(values_of(read_topic(cluster.bootstrap(), "known", 2), "k"),
+              (std::vector<std::string>{"first", "third"}));
+}
+
 TEST(KafkaProducer, RecordLargerThanTheWholeQueueIsRefused)
 {
     MockCluster &cluster = shared_cluster();
     Driver driver(cluster.bootstrap(), {{"queue.buffering.max.kbytes", "1"}});
     const std::string value(2000, 'x');
-    kafka::Record record;
+    outbox::Record record;
     record.topic = "t";
     record.key = "k";
     record.value = value.data();
     record.value_size = value.size();
     Failure why;
     ASSERT_EQ(driver.producer().produce(record, why), ProduceResult::failed);
-    EXPECT_EQ(why.cls, kafka::FailureClass::event);
+    EXPECT_EQ(why.cls, FailureClass::event);
     EXPECT_STREQ(why.name, "MSG_SIZE_TOO_LARGE");
     EXPECT_THAT(why.text, testing::HasSubstr("queue.buffering.max.kbytes"));
 }

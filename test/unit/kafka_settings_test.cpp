@@ -1,4 +1,4 @@
-#include "bgworker/kafka/secrets.h"
+#include "bgworker/sinks/kafka/secrets.h"
 #include "kafka_mock_cluster.h"
 
 #include <gmock/gmock.h>
@@ -13,8 +13,6 @@ namespace outbox::test
 namespace
 {
 
-using kafka::Failure;
-using kafka::FailureClass;
 using kafka::Producer;
 using kafka::Settings;
 using testing::HasSubstr;

@@ -1,4 +1,4 @@
-#include "bgworker/kafka/kafka_setup.h"
+#include "bgworker/sinks/kafka/kafka_setup.h"
 
 #include "kafka_mock_cluster.h"
 
@@ -34,7 +34,7 @@ TEST(KafkaSetup, OneRequestAtATimeWhateverIsAskedFor)
         cluster.set_rtt(0);
         const int wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
         {
-            kafka::Failure why;
+            Failure why;
             const std::unique_ptr<kafka::Producer> producer(
                 create_producer(setup, 0, wake_fd, why));
             ASSERT_NE(producer, nullptr) << why.text;
@@ -45,11 +45,11 @@ TEST(KafkaSetup, OneRequestAtATimeWhateverIsAskedFor)
                 const std::size_t before = sink.acked.size();
                 for (std::size_t i = 0; i < count; i++)
                 {
-                    kafka::Record record;
+                    outbox::Record record;
                     record.topic = "t";
                     record.key = "k";
                     record.tag = tag++;
-                    ASSERT_EQ(producer->produce(record, why), kafka::ProduceResult::queued);
+                    ASSERT_EQ(producer->produce(record, why), ProduceResult::queued);
                 }
                 EXPECT_TRUE(wait_until(kLimit,
                                        [&]

@@ -1,5 +1,5 @@
-#include "bgworker/kafka/shutdown.h"
-#include "bgworker/kafka/signals_blocked.h"
+#include "bgworker/sinks/kafka/shutdown.h"
+#include "bgworker/sinks/kafka/signals_blocked.h"
 #include "kafka_mock_cluster.h"
 
 #include <algorithm>
@@ -146,7 +146,7 @@ TEST(KafkaThreads, DestructionHasATimeLimit)
     ASSERT_EQ(resolver.entered.get_future().wait_for(kLimit), std::future_status::ready);
 
     const auto start = Clock::now();
-    EXPECT_FALSE(kafka::destroy_within(client, 100));
+    EXPECT_FALSE(kafka::destroy_within(std::make_unique<kafka::TopicHandles>(client), 100));
     EXPECT_LT(since(start), Milliseconds(1000));
     resolver.leave.set_value();
     EXPECT_TRUE(wait_until(kLimit, [&] { return threads() == before; }));

@@ -32,22 +32,52 @@ TEST(Progress, GivesBackWithAnAcknowledgementWhatWasNotedWithTheEvent)
     Progress progress(10);
     progress.reset(at_rest(5));
     progress.open_window(until(9));
-    const std::uint64_t first = progress.add(101, 10, 7, 0, {70, 700, 1});
-    const std::uint64_t second = progress.add(102, 10, 8, 0, {80, 800, 2});
+    const std::uint64_t first = progress.add(101, 10, 7, 0, {{70}, 700, 1});
+    const std::uint64_t second = progress.add(102, 10, 8, 0, {{80}, 800, 2});
     Acknowledged event;
     EXPECT_TRUE(progress.acknowledge(second, true, &event));
     EXPECT_EQ(event.created_at, 8);
-    EXPECT_EQ(event.memo.sent_at, 80);
+    EXPECT_EQ(event.memo.sent_at, Steady{80});
     EXPECT_EQ(event.memo.bytes, 800U);
     EXPECT_EQ(event.memo.topic, 2);
     std::vector<int> topics;
-    progress.visit_in_flight([&](const Memo &memo) { topics.push_back(memo.topic); });
+    const auto note = [&](std::uint64_t, const Memo &memo, bool acknowledged)
+    {
+        if (!acknowledged)
+            topics.push_back(memo.topic);
+    };
+    progress.visit(note);
     EXPECT_EQ(topics, std::vector<int>{1});
     EXPECT_FALSE(progress.acknowledge(second, true, &event)) << "known already";
     EXPECT_TRUE(progress.acknowledge(first, false));
     topics.clear();
-    progress.visit_in_flight([&](const Memo &memo) { topics.push_back(memo.topic); });
+    progress.visit(note);
     EXPECT_TRUE(topics.empty());
+}
+
+TEST(Progress, RemembersWhereAndWhenAnEventWasSentAndWhenItWasAcknowledged)
+{
+    Progress progress(10);
+    progress.reset(at_rest(5));
+    progress.open_window(until(9));
+    const std::uint64_t first = progress.add(101, 10, 7);
+    const std::uint64_t second = progress.add(102, 10, 8);
+    EXPECT_EQ(progress.next_tag(), second + 1);
+    progress.set_sent(second, {70}, 5);
+    Progress::InFlight flight;
+    ASSERT_TRUE(progress.find(second, flight));
+    EXPECT_EQ(flight.memo.sent_at, Steady{70});
+    EXPECT_EQ(flight.memo.lane, 5U);
+    EXPECT_TRUE(progress.acknowledge(second, true, nullptr, {90}));
+    progress.set_sent(second, {100}, 6); // too late
+    progress.visit(
+        [&](std::uint64_t tag, const Memo &memo, bool acknowledged)
+        {
+            EXPECT_EQ(acknowledged, tag == second);
+            EXPECT_EQ(memo.sent_at, Steady{tag == second ? 90 : 0});
+            EXPECT_EQ(memo.lane, tag == second ? 5U : 0U);
+        });
+    EXPECT_EQ(progress.first_tag(), first);
 }
 
 TEST(Progress, CountsAnAcknowledgementOnce)

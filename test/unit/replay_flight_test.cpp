@@ -1,4 +1,4 @@
-#include "bgworker/core/replay_flight.h"
+#include "bgworker/engine/replay_flight.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "bgworker/core/threshold.h"
+#include "bgworker/engine/threshold.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "bgworker/core/window_keys.h"
+#include "bgworker/engine/window_keys.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "bgworker/core/xid_snapshot.h"
+#include "bgworker/engine/xid_snapshot.h"
 
 #include <gtest/gtest.h>
 

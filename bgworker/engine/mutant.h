@@ -1,0 +1,104 @@
+// Faults that the tests of the simulation switch on, one at a time, to see that it sees them.
+// Nothing of this is in the product: without OUTBOX_MUTANTS each is the constant false.
+#pragma once
+
+#ifdef OUTBOX_MUTANTS
+
+#include <cstdint>
+
+namespace outbox
+{
+
+enum class Mutant : unsigned char
+{
+    none,
+    reads_by_number,        // as "id > last" does
+    window_begins_late,     // by one transaction
+    window_ends_early,      // the same
+    forgets_running,        // those that were when the window before ended
+    position_before_ack,    // events in flight count as acknowledged
+    passes_held,            // a later event goes to a topic that the earlier waits for
+    missing_topic_stalls,   // nothing goes while one refuses
+    rewind_skips,           // the first event in flight when a producer has died
+    takes_refused_for_sent, // what a broker has refused counts as published
+    parks_nowhere,          // what has to wait is not written down
+    blocks_nothing,         // a refused event lets later ones of its key pass
+    clears_lane_early,      // while the last of it is on its way
+    opens_closing_lane,     // the same, for new events
+    forgets_afloat,         // what the stream's producer still has is sent again
+    lacks_barrier,          // of a lane that the stream did not make known
+    ignores_barrier,        // the line goes out before what the stream had sent is acknowledged
+    tries_due_first,        // and not what belongs before it in its line
+    removes_when_sent,      // the row of an event, not when it has arrived
+    refuses_out_of_turn,    // an event while earlier ones of its line are on their way
+    forgets_due,            // what was left out because its lane was on its way
+    leaves_lane_blocked,    // that its head has left
+    refuses_out_of_place,   // an event that cannot be built, before earlier ones of its key
+    spins_when_locked,      // because there would be something to do
+    publishes_unflushed,    // commits that are not on disk (in the simulated source)
+    tries_behind_failed,    // and behind others that block the lane (in the simulated table)
+    tries_by_time_of_day,   // again what could not be handed over
+    forgets_last_results,   // of redelivery, when the relay ends
+    paces_by_time_of_day,   // all that waits (in the simulated clock)
+    leaves_late_attempts,   // when the clock was set back (in the simulated maintenance)
+    count,
+    // These need a history of their own, that was made or found for them.
+    counts_before_end,         // what is set aside, when its step may still be rolled back
+    topic_waits_for_partition, // which does not acknowledge
+    redelivers_at_once,        // after a start, before the stream has read what comes first
+    forgets_held,              // by a person, when its event was published
+    refuses_to_wider,          // what waits for its topic in a narrower line, past those behind it
+    places_by_width,           // what comes back from the stream, whatever came before it
+    passes_wider,           // a line goes out while its partition or topic is blocked (costs work)
+    forgets_rows,           // that the process before has written
+    full_is_never_stuck,    // a partition that does not answer holds up all others
+    waiting_is_never_stuck, // the same, those that were set aside
+    passes_refused,         // what was refused and is not set aside yet
+    draws_past_failed,      // the same, of one that blocks nothing
+    takes_place_again,      // in its line, an event that others did not wait for
+    blocks_for_held,        // a lane, when the row was not written as a person held it
+    tries_held_at_once,     // what was refused and is held by a person
+    forgets_left,           // rows that a person held while routes changed
+    leaves_others,          // of a key that gets a line by a change of routes
+    places_without_partition,   // what is refused with its topic, before others of its partition
+    forgets_partition,          // that an event was queued for, when its producer has died
+    waits_for_held_topic,       // news of it, when it waits for something else
+    forgets_rows_behind,        // an event that is read again and has none itself
+    stuck_one_by_one,           // a second for each partition
+    begins_slices_again,        // of what is stuck, at the first event in flight
+    refusals_at_once,           // however many, in one step
+    trouble_waits_for_delivery, // of the stream, when the connection is back
+    afloat_has_no_size,         // what is never acknowledged fills the producer's queue
+    sinks_unqueued,             // what is to be handed over again counts as afloat
+    counts_while_held,          // as time that an event was not acknowledged
+    keeps_what_holds_up,        // the producer, when what is afloat keeps it from sending the rest
+    waits_twice,                // for a broker that has not answered until a producer's end
+    tells_again,                // that a topic is refused, in the log
+    asks_anew,                  // whether a topic is there, with each producer
+    tries_culprits_along,       // with others, which come back without having been sent
+    forgets_partitions_of_rows, // when an event of their key is read again and its topic is gone
+    takes_row_for_answer,       // of a partition, when an event of it was set aside
+    hands_over_past_rows,       // that routes have brought behind what was read, during a start
+    blames_the_last,            // of what was refused, behind another refused batch of its line
+    reads_past_left,            // rows that a person held while routes changed during a start
+    leaves_topics_others,       // of a key that has rows in the line of its partition, at a start
+    tries_left,                 // rows that a person held while routes changed, where they were
+    loads_with_results          // new routes, in the step that notes what was refused by the old
+};
+
+inline Mutant mutant = Mutant::none;
+inline std::int64_t mutant_last = 0; // of reads_by_number
+
+inline void
+set_mutant(Mutant to) noexcept
+{
+    mutant = to;
+    mutant_last = 0;
+}
+
+} // namespace outbox
+
+#define OUTBOX_MUTANT(name) (::outbox::mutant == ::outbox::Mutant::name)
+#else
+#define OUTBOX_MUTANT(name) false
+#endif

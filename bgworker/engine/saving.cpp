@@ -1,0 +1,48 @@
+#include "saving.h"
+
+namespace outbox
+{
+
+SaveResult
+Saving::save_if_due(const Progress &progress, const Reached &reached, bool at_once, long *wait_ms)
+{
+    // Under load as rarely as repeats after a crash allow; after a burst soon, a session may wait.
+    constexpr long kSaveMs = 200;
+    constexpr long kSaveIdleMs = 20;
+    *wait_ms = -1;
+    if (!is_behind(reached) && !(saved_open_ && reached.caught_up))
+        return SaveResult::done;
+    const long interval = reached.caught_up ? kSaveIdleMs : kSaveMs;
+    const Steady now = clock_.steady();
+    const long age = saved_at_.is_never() ? interval : ms_between(saved_at_, now);
+    if (age < interval && !at_once)
+    {
+        *wait_ms = interval - age;
+        return SaveResult::done;
+    }
+
+    const Position position = progress.position();
+    const SaveResult saved = source_.save(position, published_before_ + reached.published);
+    if (saved != SaveResult::done)
+        return saved;
+    saved_prefix_ = reached.prefix;
+    saved_redelivered_ = reached.redelivered;
+    saved_open_ = !(position.from == position.to);
+    saved_at_ = now;
+    tick_due_ = true;
+    return SaveResult::done;
+}
+
+void
+Saving::tick_if_due(const Progress &progress)
+{
+    constexpr int kTickMs = 1000;
+    const Steady now = clock_.steady();
+    if (!tick_due_ || (!tick_at_.is_never() && !has_passed(tick_at_, now, kTickMs)))
+        return;
+    tick_due_ = false;
+    tick_at_ = now;
+    source_.tick(progress.position().from);
+}
+
+} // namespace outbox

@@ -1,0 +1,149 @@
+// What the engine asks of a destination. One thread, and nothing here waits unless it says so;
+// nothing throws.
+#pragma once
+
+#include "failure.h"
+#include "record.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+namespace outbox
+{
+
+// Hears what became of records. Called by Sink::serve() only, in the caller's thread; may call
+// produce(), offer() and purge(), but must not destroy the sink.
+class SinkListener
+{
+public:
+    virtual ~SinkListener() = default;
+    // What follows for so many records was sent as one batch, or given up together.
+    virtual void batch(std::size_t records) noexcept { static_cast<void>(records); }
+    // The record has arrived, and is safe there.
+    virtual void delivered(std::uint64_t tag) noexcept = 0;
+    // The sink has given the record up.
+    virtual void failed(std::uint64_t tag, const Failure &failure) noexcept = 0;
+    // News of the connection that belongs to no record; a retriable one heals by itself.
+    virtual void trouble(const Failure &failure) noexcept = 0;
+    // A line of the library's own log, with syslog's levels (0 emergency ... 7 debug).
+    virtual void log(int level, const char *facility, const char *text) noexcept = 0;
+};
+
+// Asked about a partition before a record is queued for it.
+class PartitionGate
+{
+public:
+    virtual ~PartitionGate() = default;
+    virtual bool may_pass(std::int32_t partition) const noexcept = 0;
+};
+
+enum class ProduceResult
+{
+    queued,
+    // Serve, then produce the same record again.
+    queue_full,
+    failed,
+    // Of offer() only: nothing is known of the topic yet, or the partition has no leader just now.
+    not_yet,
+    // Of offer() only: the gate is closed.
+    stopped,
+};
+
+// What offer() tells besides.
+struct Offer
+{
+    const PartitionGate &gate;
+    std::int32_t partition = -1; // that the record goes to; -1: not known
+    bool no_leader = false;      // that is why it was refused, or not taken yet
+};
+
+// Every queued record gets exactly one delivered() or failed(), unless the sink is closed before.
+// Records that go to one partition arrive in the order in which they were queued, and none arrives
+// behind one that was given up with the class event: where the sink refuses batches, it dies of
+// that (see fatal(), Failure::consequence), so whatever had been queued behind it is given up as
+// well. Records given up with the class topic were never sent, nor was anything behind them in that
+// partition before they were reported.
+class Sink
+{
+public:
+    virtual ~Sink() = default;
+
+    // Copies the record into the sink's queue. When it fails, `why` says for what reason and
+    // nothing was queued.
+    virtual ProduceResult produce(const Record &record, Failure &why) noexcept = 0;
+    // The same for a record that would hold others up if it stayed in the queue: it is queued only
+    // if its topic is known, its partition has a leader, and the gate lets it pass. A partition
+    // without a leader, and a topic that is not described as usable, are refused after a moment,
+    // with the class topic.
+    virtual ProduceResult offer(const Record &record, Offer &offer, Failure &why) noexcept = 0;
+    // Whether offer() would not take a record of this key yet, or not let it pass, or would refuse
+    // its topic; for one that cannot be built. Its partition is asked for at the gate if it is
+    // known.
+    virtual ProduceResult place(std::string_view topic, std::string_view key, Offer &offer,
+                                Failure &why) noexcept
+    {
+        static_cast<void>(topic);
+        static_cast<void>(key);
+        static_cast<void>(offer);
+        static_cast<void>(why);
+        return ProduceResult::queued;
+    }
+    // The destination cannot be reached just now: offer() refuses no partition for want of a
+    // leader.
+    virtual void note_away() noexcept = 0;
+    // Whether what offer() did not take yet may be taken now; true once.
+    virtual bool take_topics_changed() noexcept = 0;
+
+    // Ends the wait for fuller batches for all that is queued. To be called when the caller has
+    // nothing more to hand over for the moment.
+    virtual void send_now() noexcept = 0;
+    // Hands what has happened to the listener. Stops early after about `max_events`. Returns how
+    // many events were handed over.
+    virtual std::size_t serve(SinkListener &listener, std::size_t max_events) noexcept = 0;
+    // How long the caller may wait for the sink's wake-up before it calls serve() all the same, in
+    // ms; -1: there is no limit.
+    virtual int serve_within_ms() const noexcept = 0;
+    // How many queued records have no delivered() or failed() yet.
+    virtual std::size_t outstanding() const noexcept = 0;
+
+    // Gives up all outstanding records, those on their way too; the next calls of serve() report
+    // them as failed, with Failure::consequence. Nothing may be queued from then on, as it could be
+    // given up as well, even after all that was outstanding before has been reported.
+    virtual void purge() noexcept = 0;
+    // Tells whether the sink is dead, and why. Nothing more is sent then; what is outstanding is
+    // still reported, within the time that the destination needs to answer for what is on its way.
+    virtual bool fatal(Failure &why) const noexcept = 0;
+    // Drops what is outstanding; what is on its way may still arrive, in its order, but nothing
+    // that was not sent. Waits at most this long for the library's threads. Returns false when they
+    // did not end in time; then they end by themselves. Nothing else may be called afterwards.
+    virtual bool close(int timeout_ms) noexcept = 0;
+    // Asks the destination for something, and waits for the answer at most this long.
+    virtual bool reachable(int timeout_ms) noexcept = 0;
+
+    // Whether records are refused by whole batches, so that any of those that were given up
+    // together with the class event may be the culprit. If not, each one is.
+    virtual bool refuses_batches() const noexcept { return true; }
+};
+
+// Opens sinks.
+class Destination
+{
+public:
+    // Each has a sink of its own, so that what one meets the others do not notice.
+    enum class Use : unsigned char
+    {
+        stream,
+        redelivery,
+        replay
+    };
+
+    virtual ~Destination() = default;
+    // A sink that connects in the background; null and the reason, or null with class none when
+    // there is to be none at present. Its batches are smaller by half for each time that one was
+    // too large. May throw std::bad_alloc.
+    virtual std::unique_ptr<Sink> open(Use use, int oversized_batches, Failure &why) = 0;
+};
+
+} // namespace outbox

@@ -1,0 +1,160 @@
+// How a relay's process starts: attaches to its place in shared memory, and reads the position.
+
+#include <csignal>
+#include <malloc.h>
+
+#include "relay.h"
+
+#include "bgworker/guard.h"
+#include "bgworker/maintenance/ring.h"
+#include "bgworker/source/numbers.h"
+#include "bgworker/source/position_store.h"
+#include "bgworker/source/relation_lock.h"
+#include "bgworker/source/short_transaction.h"
+
+#include "extension/settings.h"
+
+namespace outbox
+{
+
+Relay relay;
+
+Parts::Parts(DatabaseSlot *slot)
+    : source(slot), replays(source), destination(setup),
+      engine({source, deliveries, replays, destination, clock, stats},
+             {static_cast<std::size_t>(settings.max_in_flight),
+              static_cast<std::size_t>(settings.max_in_flight_kb) * 1024}),
+      summarizing("summarizing blocks of outbox.events", source, clock),
+      maintaining_ring("maintaining the ring of outbox.events", source, clock),
+      restoring("looking for restored events", source, clock),
+      expiring("removing expired rows", source, clock),
+      finding_late("looking for attempts that are late", source, clock)
+{
+}
+
+namespace
+{
+
+constexpr long kLockedMs = 100;
+constexpr int kCloseMs = 300;
+constexpr int kKeptHeap = 32 * 1024 * 1024;
+
+void
+detach(int, Datum)
+{
+    if (relay.parts != nullptr)
+        relay.parts->engine.close(kCloseMs);
+    pg_atomic_write_u32(&relay.slot->relay_proc, 0);
+    pg_atomic_write_u32(&relay.slot->relay_pid, 0);
+    announce_position(relay.slot);
+    wake_launcher();
+}
+
+// Begins the transaction in which the tables are read, once none of them is locked.
+void
+begin_loading()
+{
+    for (;;)
+    {
+        begin_transaction();
+        // A missing table is reported later.
+        if (lock_with_indexes("relay_position", RowExclusiveLock) &&
+            lock_with_indexes("deliveries", RowExclusiveLock) &&
+            lock_with_indexes("ring", AccessShareLock) &&
+            lock_with_indexes("dump_rows", AccessShareLock) && lock_events(AccessShareLock))
+            return;
+        end_transaction();
+        begin_lock_wait();
+        RelayReport report = {};
+        report.state = RelayState::waiting_lock;
+        add_last_error(&report);
+        write_report(report);
+        (void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, kLockedMs,
+                         named_wait_event("OutboxRelayLock"));
+        ResetLatch(MyLatch);
+        CHECK_FOR_INTERRUPTS();
+        if (ShutdownRequestPending)
+            exit_as(RelayExit::told_to);
+    }
+}
+
+} // namespace
+
+void
+attach(Datum slot_number)
+{
+    if (shared_state() == nullptr || shared_state()->layout != kSharedLayout ||
+        strcmp(shared_state()->version, OUTBOX_VERSION) != 0 ||
+        stats_memory()->layout != kStatsLayout)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("the preloaded outbox library does not match the relay's"),
+                        errhint("Restart PostgreSQL after an update of the outbox package.")));
+    relay.slot = &shared_state()->slots[DatumGetInt32(slot_number)];
+    inherit_last_error();
+    relay.state = RelayState::starting;
+    relay.check_events = true;
+    // A launcher that was restarted may start a second relay.
+    uint32 other = 0;
+    while (!pg_atomic_compare_exchange_u32(&relay.slot->relay_pid, &other,
+                                           static_cast<uint32>(MyProcPid)))
+        if (kill(static_cast<pid_t>(other), 0) == 0)
+        {
+            ereport(LOG,
+                    (errmsg("outbox relay ends: process %u is the relay of this database already",
+                            other)));
+            proc_exit(0);
+        }
+    before_shmem_exit(detach, 0);
+    pg_atomic_write_u32(&relay.slot->relay_proc, static_cast<uint32>(my_proc_number()) + 1);
+    // See vacate() in extension/utility_hook.cpp.
+    pg_memory_barrier();
+    if (pg_atomic_read_u32(&relay.slot->held_by) != 0)
+        exit_as(RelayExit::told_to);
+}
+
+// librdkafka takes and frees some seven pieces of memory for each record. As the library is set by
+// default, the heap is given back to the kernel and asked for again all the while, a tenth of the
+// time that a drain takes. What is in flight is bounded, and so is what is kept.
+void
+keep_heap()
+{
+    (void) mallopt(M_TRIM_THRESHOLD, kKeptHeap);
+    (void) mallopt(M_MMAP_THRESHOLD, kKeptHeap);
+    (void) mallopt(M_MXFAST, 0);
+}
+
+// Ends the process when there is nothing to relay here.
+void
+load()
+{
+    char problem[256];
+    static StoredPosition stored;
+    begin_loading();
+    char version[32];
+    const Installed installed = installed_version(version, sizeof(version));
+    if (installed == Installed::missing)
+        exit_as(RelayExit::no_extension);
+    if (installed != Installed::same)
+        stop_for_version(installed, version);
+    const LoadResult result = load_position(&stored, problem, sizeof(problem));
+    relay.database_settings = read_database_settings(nullptr, nullptr);
+    relay.applied_settings = relay.database_settings;
+    load_ring(relay.slot);
+    if (result != LoadResult::broken)
+        learn_numbers(stored.position.last_seq);
+    end_transaction();
+    if (result == LoadResult::broken)
+        stop_for_operator(problem);
+    call_cpp(
+        [&]
+        {
+            relay.parts = new Parts(relay.slot);
+            // Events since the start of the server come after the position.
+            relay.parts->engine.start(stored,
+                                      {pg_atomic_read_u64(&relay.slot->backlog_base),
+                                       pg_atomic_read_u32(&relay.slot->backlog_counted) != 0});
+        });
+    relay.parts->stats.attach(MyDatabaseId);
+}
+
+} // namespace outbox

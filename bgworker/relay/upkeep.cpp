@@ -1,0 +1,130 @@
+// What the relay's process does beside the engine, each step at its own pace: restored events,
+// expired rows, the ring, late attempts, summaries of new blocks.
+
+#include "relay.h"
+
+#include "bgworker/guard.h"
+#include "bgworker/maintenance/expiry.h"
+#include "bgworker/maintenance/late_attempts.h"
+#include "bgworker/maintenance/maintenance.h"
+#include "bgworker/maintenance/ring.h"
+#include "bgworker/source/numbers.h"
+#include "bgworker/source/restore.h"
+#include "bgworker/source/short_transaction.h"
+
+#include "extension/core/steady.h"
+
+namespace outbox
+{
+
+namespace
+{
+
+constexpr int kMaintainMs = 1000;
+constexpr int kLateMs = 10 * 1000;
+constexpr std::int64_t kMillisecond = 1000; // of the steady clock
+constexpr int kMoreSummariesMs = 100;       // each takes a twentieth of that
+
+// Needs a transaction with an active snapshot.
+void
+settle_restored()
+{
+    char problem[256];
+    const std::int64_t began = steady_now();
+    const RestoreResult result = settle_restored_events(problem, sizeof(problem));
+    if (result.locked)
+        return;
+    relay.restoring_took = steady_now() - began;
+    if (result.broken)
+        stop_for_operator(problem);
+    if (result.waiting)
+        begin_wait(Awaited::restore, problem);
+    else
+        end_wait(Awaited::restore);
+    if (!result.settled)
+        return;
+    relay.check_events = true;
+    relay.parts->engine.deliveries_changed();
+    relay.parts->engine.routes_changed(); // which reads all lines again
+}
+
+void
+check_extension()
+{
+    char version[32];
+    begin_transaction();
+    const Installed installed = installed_version(version, sizeof(version));
+    if (installed == Installed::same)
+    {
+        check_numbers(); // restored events may get new ones
+        settle_restored();
+    }
+    end_transaction();
+    // The next process finds out what it can do here.
+    relay.restart = relay.restart || installed == Installed::older || installed == Installed::newer;
+}
+
+// A failure of one step leaves the others alone. f calls PostgreSQL.
+template <typename F>
+void
+run_guarded(Guarded &guarded, F f)
+{
+    call_cpp([&] { (void) guarded.run([&] { from_postgres(f); }); });
+}
+
+// Counting the rows of a large dump takes a while, as does reading many that are not committed, and
+// publishing waits meanwhile: a tenth of the time, unless the end of a restore would wait for
+// longer than some seconds.
+std::int64_t
+pause_after_restoring(std::int64_t took)
+{
+    constexpr std::int64_t kPatienceUs = 10 * 1000 * kMillisecond;
+    return Max(kMaintainMs * kMillisecond, Min(took * 10, Max(kPatienceUs, took * 2)));
+}
+
+} // namespace
+
+void
+maintain()
+{
+    Parts &parts = *relay.parts;
+    const std::int64_t now = steady_now();
+    // Static: what an error leaves of a variable on the stack is not defined, see setjmp().
+    static bool hurry;
+    static int pause_ms;
+    static bool any;
+    if (relay.summarize_at <= now)
+    {
+        hurry = false;
+        // A backlog goes out first.
+        run_guarded(parts.summarizing,
+                    [] {
+                        hurry = summarize_new_blocks(current_partition()) &&
+                                relay.round.step != StepResult::busy;
+                    });
+        relay.summarize_at = now + (hurry ? kMoreSummariesMs : kMaintainMs) * kMillisecond;
+    }
+    if (relay.maintain_ring_at <= now)
+    {
+        pause_ms = kMaintainMs;
+        run_guarded(parts.maintaining_ring,
+                    [] { pause_ms = maintain_ring(relay.slot, GetCurrentTimestamp()); });
+        relay.maintain_ring_at = now + pause_ms * kMillisecond;
+    }
+    if (relay.check_late_at <= now)
+    {
+        any = false;
+        run_guarded(parts.finding_late, [] { any = make_late_attempts_due(); });
+        if (any)
+            parts.engine.deliveries_changed();
+        relay.check_late_at = now + kLateMs * kMillisecond;
+    }
+    if (relay.maintain_at > now)
+        return;
+    relay.restoring_took = 0;
+    run_guarded(parts.restoring, check_extension);
+    run_guarded(parts.expiring, remove_expired);
+    relay.maintain_at = steady_now() + pause_after_restoring(relay.restoring_took);
+}
+
+} // namespace outbox

@@ -1,0 +1,393 @@
+#include "topic_handles.h"
+
+#include <librdkafka/rdkafka.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+namespace outbox::kafka
+{
+
+namespace
+{
+
+constexpr std::size_t kMaxHandles = 16384;
+// For each new object librdkafka asks Kafka a question of its own, and those stand before records.
+constexpr std::size_t kMaxUnanswered = 256;
+constexpr std::int64_t kFirstPauseMs = 10;
+constexpr std::int64_t kLastPauseMs = 640;
+constexpr std::int64_t kGraceMs = 1000;
+constexpr std::int64_t kLeaderGraceMs = 500;
+
+std::int64_t
+now_ms() noexcept
+{
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+}
+
+using Partitioner = std::int32_t (*)(const rd_kafka_topic_t *, const void *, size_t, std::int32_t,
+                                     void *, void *);
+
+struct Named
+{
+    const char *name;
+    Partitioner partitioner;
+};
+constexpr Named kPartitioners[] = {
+    {"random", rd_kafka_msg_partitioner_random},
+    {"consistent", rd_kafka_msg_partitioner_consistent},
+    {"consistent_random", rd_kafka_msg_partitioner_consistent_random},
+    {"murmur2", rd_kafka_msg_partitioner_murmur2},
+    {"murmur2_random", rd_kafka_msg_partitioner_murmur2_random},
+    {"fnv1a", rd_kafka_msg_partitioner_fnv1a},
+    {"fnv1a_random", rd_kafka_msg_partitioner_fnv1a_random},
+};
+
+// The choice that the calling thread asks for. librdkafka's own threads, which place what was
+// queued before its topic was known, have none.
+thread_local TopicHandles::Choice *current_choice = nullptr;
+
+// As the configured partitioner says, if the record may go there.
+template <std::size_t Index>
+std::int32_t
+place(const rd_kafka_topic_t *topic, const void *key, size_t key_size, std::int32_t partitions,
+      void *topic_opaque, void *record_opaque)
+{
+    constexpr std::int32_t kNowhere = INT32_MAX;
+    const std::int32_t partition = kPartitioners[Index].partitioner(
+        topic, key, key_size, partitions, topic_opaque, record_opaque);
+    TopicHandles::Choice *choice = current_choice;
+    if (choice == nullptr || partition < 0)
+        return partition;
+    choice->partition = partition;
+    if (!choice->gate.may_pass(partition))
+        return kNowhere;
+    choice->no_leader = rd_kafka_topic_partition_available(topic, partition) == 0;
+    return choice->no_leader ? kNowhere : partition;
+}
+
+template <std::size_t... Indexes>
+Partitioner
+placing(std::string_view name, std::index_sequence<Indexes...>) noexcept
+{
+    Partitioner found = nullptr;
+    static_cast<void>(
+        ((name == kPartitioners[Indexes].name ? (found = place<Indexes>, true) : false) || ...));
+    return found;
+}
+
+} // namespace
+
+void
+TopicHandles::ObjectDeleter::operator()(rd_kafka_topic_t *topic) const noexcept
+{
+    rd_kafka_topic_destroy(topic);
+}
+
+void
+TopicHandles::ConfigDeleter::operator()(rd_kafka_topic_conf_t *config) const noexcept
+{
+    rd_kafka_topic_conf_destroy(config);
+}
+
+TopicHandles::Choice::Choice(const PartitionGate &asked) noexcept : gate(asked)
+{
+    current_choice = this;
+}
+
+TopicHandles::Choice::~Choice()
+{
+    current_choice = nullptr;
+}
+
+bool
+TopicHandles::start(int wake_fd) noexcept
+{
+    config_.reset(rd_kafka_default_topic_conf_dup(client_));
+    char name[64] = "";
+    std::size_t size = sizeof name;
+    const bool known =
+        rd_kafka_topic_conf_get(config_.get(), "partitioner", name, &size) == RD_KAFKA_CONF_OK;
+    const Partitioner found =
+        placing(known ? name : "", std::make_index_sequence<std::size(kPartitioners)>());
+    if (found != nullptr)
+        rd_kafka_topic_conf_set_partitioner_cb(config_.get(), found);
+    // One that draws lots needs librdkafka's lock, and would draw another one anyway.
+    empty_at_random_ = std::string_view(name) == "consistent_random";
+    partitioner_ = std::string_view(name) == "random" ? nullptr : found;
+    return scout_.start(client_, wake_fd);
+}
+
+TopicHandles::Topic *
+TopicHandles::find(std::string_view name) noexcept
+{
+    const auto found = topics_.find(name);
+    return found == topics_.end() ? nullptr : &found->second;
+}
+
+TopicHandles::Topic *
+TopicHandles::make(std::string_view name)
+{
+    make_room();
+    Topic topic;
+    topic.object.reset(rd_kafka_topic_new(client_, std::string(name).c_str(),
+                                          rd_kafka_topic_conf_dup(config_.get())));
+    if (topic.object == nullptr)
+        return nullptr;
+    const char *key = rd_kafka_topic_name(topic.object.get());
+    Topic &kept = topics_.emplace(key, std::move(topic)).first->second;
+    kept.pause_ms = kFirstPauseMs;
+    kept.ask_at_ms = kept.used_at_ms = now_ms();
+    ask_at_ms_ = 0;
+    unanswered_++;
+    wanted_++;
+    return &kept;
+}
+
+rd_kafka_topic_t *
+TopicHandles::get(std::string_view name)
+{
+    Topic *topic = find(name);
+    if (topic == nullptr)
+        topic = make(name);
+    return topic != nullptr ? topic->object.get() : nullptr;
+}
+
+TopicHandles::State
+TopicHandles::look(std::string_view name, rd_kafka_topic_t **object, int *error)
+{
+    *object = nullptr;
+    Topic *topic = find(name);
+    if (topic == nullptr)
+    {
+        crowded_ = unanswered_ >= kMaxUnanswered;
+        if (crowded_)
+            return State::unknown;
+        topic = make(name);
+        if (topic != nullptr)
+            return State::unknown;
+        *error = rd_kafka_last_error();
+        return State::refused;
+    }
+    if (topics_.size() >= kMaxHandles / 2)
+        topic->used_at_ms = now_ms();
+    if (topic->state == State::usable)
+    {
+        *object = topic->object.get();
+        return State::usable;
+    }
+    *error = topic->error;
+    if (!topic->wanted)
+    {
+        topic->wanted = true;
+        wanted_++;
+        ask_at_ms_ = 0;
+    }
+    return topic->state;
+}
+
+std::int32_t
+TopicHandles::partition_of(std::string_view name, std::string_view key) noexcept
+{
+    const Topic *topic = find(name);
+    if (topic == nullptr || topic->partitions == 0 || partitioner_ == nullptr ||
+        (empty_at_random_ && key.empty()))
+        return -1;
+    const char *bytes = key.data() != nullptr ? key.data() : "";
+    return partitioner_(topic->object.get(), bytes, key.size(), topic->partitions, nullptr,
+                        nullptr);
+}
+
+bool
+TopicHandles::lacks_leader(std::string_view name, std::int32_t partition)
+{
+    Topic *topic = find(name);
+    if (topic == nullptr)
+        return false;
+    const std::int64_t now = now_ms();
+    for (auto &lack : topic->leaderless)
+    {
+        if (lack.first != partition)
+            continue;
+        // A topic that was not asked for in the meantime may have had one.
+        constexpr std::int64_t kForgottenMs = 20000;
+        if (now - lack.second > kForgottenMs)
+            lack.second = now;
+        return now - std::max(lack.second, away_at_ms_) >= kLeaderGraceMs;
+    }
+    topic->leaderless.emplace_back(partition, now);
+    lacks_++;
+    return false;
+}
+
+void
+TopicHandles::note_away() noexcept
+{
+    away_at_ms_ = now_ms();
+}
+
+void
+TopicHandles::has_leader(std::string_view name, std::int32_t partition) noexcept
+{
+    Topic *topic = lacks_ > 0 ? find(name) : nullptr;
+    if (topic == nullptr)
+        return;
+    auto &lacks = topic->leaderless;
+    const auto gone =
+        std::remove_if(lacks.begin(), lacks.end(),
+                       [partition](const auto &lack) { return lack.first == partition; });
+    lacks_ -= static_cast<std::size_t>(lacks.end() - gone);
+    lacks.erase(gone, lacks.end());
+}
+
+void
+TopicHandles::lost(std::string_view name, int error) noexcept
+{
+    Topic *topic = find(name);
+    if (topic == nullptr || topic->state != State::usable)
+        return;
+    topic->state = State::refused;
+    topic->error = error;
+    topic->pause_ms = kFirstPauseMs;
+    topic->ask_at_ms = ask_at_ms_ = 0;
+    if (!topic->wanted)
+        wanted_++;
+    topic->wanted = true;
+}
+
+// What has not been used for longest goes, a good many at once. Records in librdkafka's queue keep
+// what they need themselves.
+void
+TopicHandles::make_room() noexcept
+{
+    if (topics_.size() < kMaxHandles || !scout_.is_idle())
+        return;
+    std::int64_t oldest = now_ms();
+    for (const auto &item : topics_)
+        oldest = std::min(oldest, item.second.used_at_ms);
+    const std::int64_t limit = oldest + (now_ms() - oldest) / 4;
+    for (auto item = topics_.begin(); item != topics_.end();)
+    {
+        if (item->second.used_at_ms > limit)
+        {
+            ++item;
+            continue;
+        }
+        unanswered_ -= item->second.answered ? 0 : 1;
+        wanted_ -= item->second.wanted ? 1 : 0;
+        lacks_ -= item->second.leaderless.size();
+        item = topics_.erase(item);
+    }
+}
+
+// Returns whether the topic's state is another one.
+bool
+TopicHandles::note(const Scout::Answer &answer, std::int64_t now)
+{
+    Topic *topic = find(answer.topic);
+    if (topic == nullptr)
+        return false;
+    const State before = topic->state;
+    unanswered_ -= topic->answered ? 0 : 1;
+    topic->answered = true;
+    topic->error = answer.error;
+    if (answer.error == RD_KAFKA_RESP_ERR_NO_ERROR && answer.partitions == 0)
+        topic->error = RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
+    if (topic->error == RD_KAFKA_RESP_ERR_NO_ERROR)
+    {
+        wanted_ -= topic->wanted ? 1 : 0;
+        topic->wanted = false;
+        topic->state = State::usable;
+        topic->partitions = answer.partitions;
+        topic->unknown_since_ms = 0;
+        topic->pause_ms = kFirstPauseMs;
+        return before != State::usable;
+    }
+    // A topic that was usable is refused by librdkafka itself while it is not.
+    if (topic->unknown_since_ms == 0)
+        topic->unknown_since_ms = now;
+    if (before == State::unknown && now - topic->unknown_since_ms >= kGraceMs)
+        topic->state = State::refused;
+    return before != topic->state;
+}
+
+void
+TopicHandles::ask(std::int64_t now)
+{
+    if (wanted_ == 0 || now < ask_at_ms_ || !scout_.is_idle())
+        return;
+    constexpr std::size_t kOneByOne = 4;
+    const std::size_t few = std::max(kOneByOne, topics_.size() / 64);
+    std::vector<rd_kafka_topic_t *> due;
+    std::size_t count = 0;
+    std::int64_t next = INT64_MAX;
+    for (auto &item : topics_)
+    {
+        Topic &topic = item.second;
+        if (!topic.wanted)
+            continue;
+        if (topic.ask_at_ms <= now)
+        {
+            count++;
+            topic.ask_at_ms = now + topic.pause_ms;
+            topic.pause_ms = std::min(topic.pause_ms * 2, kLastPauseMs);
+            // One that is refused is asked for once, and then when it is wanted again.
+            if (topic.state == State::refused)
+            {
+                topic.wanted = false;
+                wanted_--;
+            }
+            if (due.size() <= few)
+                due.push_back(topic.object.get());
+        }
+        next = std::min(next, topic.ask_at_ms);
+    }
+    ask_at_ms_ = next;
+    if (count == 0)
+        return;
+    if (count > few)
+        due.clear(); // all in one question
+    scout_.ask(std::move(due));
+}
+
+bool
+TopicHandles::serve()
+{
+    bool changed = false;
+    std::vector<Scout::Answer> answers;
+    const std::int64_t now = now_ms();
+    if (scout_.take(answers))
+    {
+        for (const Scout::Answer &answer : answers)
+            changed = note(answer, now) || changed;
+        changed = changed || (crowded_ && unanswered_ < kMaxUnanswered);
+        crowded_ = crowded_ && unanswered_ >= kMaxUnanswered;
+    }
+    ask(now);
+    return changed;
+}
+
+int
+TopicHandles::serve_within_ms() const noexcept
+{
+    if (wanted_ == 0 || !scout_.is_idle())
+        return -1;
+    return static_cast<int>(std::clamp<std::int64_t>(ask_at_ms_ - now_ms(), 0, kLastPauseMs));
+}
+
+void
+TopicHandles::clear() noexcept
+{
+    scout_.request_stop();
+    scout_.join();
+    topics_.clear();
+    config_.reset();
+    unanswered_ = 0;
+    wanted_ = 0;
+    lacks_ = 0;
+}
+
+} // namespace outbox::kafka

@@ -1,0 +1,44 @@
+// The table outbox.deliveries, as the engine asks for it: statements, no decisions.
+#pragma once
+
+#include "bgworker/engine/deliveries.h"
+
+#include "extension/pg.h"
+
+namespace outbox
+{
+
+// Each method is a border: errors of PostgreSQL leave it as DatabaseError, see guard.h.
+class PgDeliveries final : public Deliveries
+{
+public:
+    void park_waiting(const Event &event, Lane lane) override;
+    Written park_refused(const Event &event, Lane lane, const RefusalNote &note) override;
+
+    void due(Time now, const std::vector<std::int64_t> &left_out,
+             const std::vector<Lane> &lanes_left_out, int count,
+             std::vector<DeliveryRow> &rows) override;
+    Time next_due_at(const std::vector<std::int64_t> &left_out,
+                     const std::vector<Lane> &lanes_left_out) override;
+    bool first_before(Lane lane, std::int64_t seq, DeliveryRow &row) override;
+    void waiting_of(Lane lane, std::int64_t after, const std::vector<std::int64_t> &left_out,
+                    int count, std::vector<DeliveryRow> &rows) override;
+    void make_heads_due(std::string_view topic, Time now) override;
+
+    std::int64_t last_seq() override;
+    bool has_row(const Event &event) override;
+    bool has_behind(Lane lane, std::int64_t seq) override;
+
+    void blocked_lanes(std::vector<Lane> &lanes) override;
+    bool is_lane_blocked(Lane lane) override;
+    void waiting_lanes(std::vector<Lane> &lanes) override;
+
+    bool move_to_lane(std::int64_t seq, Lane lane) override;
+    void rows_behind(std::int64_t after, int count, std::vector<MovedRow> &rows) override;
+    bool move_to_topic(std::int64_t seq, std::string_view topic, Lane lane) override;
+    void remove_delivered(std::vector<std::int64_t> &seqs) override;
+
+    bool is_paused() override;
+};
+
+} // namespace outbox

@@ -1,0 +1,76 @@
+// The database of this process, as the engine asks for it.
+#pragma once
+
+#include "bgworker/engine/source.h"
+#include "extension/core/routes.h"
+
+#include "event_reader.h"
+#include "event_record.h"
+#include "routing.h"
+
+#include "extension/shared_state.h"
+
+namespace outbox
+{
+
+// One for the process. Each method is a border: errors of PostgreSQL leave it as DatabaseError, see
+// guard.h.
+class PgSource final : public Source
+{
+public:
+    // `slot` is the database's place in shared memory.
+    explicit PgSource(DatabaseSlot *slot) noexcept : slot_(slot) {}
+
+    Opened begin() override;
+    void end() override;
+    int roll_back(const char *what, int logged) override;
+    bool must_end() const noexcept override;
+
+    void take_snapshot(XidSnapshot &snapshot) override;
+    bool scan(WindowKeys &keys) override;
+    bool is_safe_on_standbys() override;
+
+    bool fetch(const EventKey &key, Event &event) override;
+    bool find(const EventNumbers &numbers, Event &event) override;
+    bool read_line(Event &event, Failure &why) override;
+    bool build(Event &event, Record &record, Failure &why) override;
+    void note_removed(const EventNumbers &numbers) noexcept override;
+
+    SaveResult save(const Position &position, std::int64_t published_total) override;
+    void tick(const XidSnapshot &snapshot) override;
+
+    std::uint64_t emitted() const noexcept override;
+    void show_backlog(std::uint64_t base, bool counted) noexcept override;
+
+    bool routes_changed() const noexcept override;
+    RoutesRead load_routes() override;
+    bool has_routes() const noexcept override;
+    // What is wrong with outbox.routes; empty: nothing.
+    const char *routes_problem() const noexcept { return routes_problem_; }
+
+    void log(const LogLine &line) noexcept override;
+
+    // As begin(), for a replay: with its tables, and without those of new events.
+    bool begin_replay();
+    void end_replay();
+
+private:
+    OpenResult open();
+    void enter_step();
+    void leave_step();
+    void set_event(Event &event) const noexcept;
+    void set_line(Event &event) const noexcept;
+    void report_routes(RoutesLoaded loaded, const Verdict &verdict);
+
+    DatabaseSlot *const slot_;
+    EventTables tables_ = {};
+    MemoryContext event_context_ = nullptr; // reset for each event
+    TimestampTz now_ = 0;                   // of the step
+    EventRow row_ = {};                     // that was read last
+    EventLine line_ = {};
+    bool ask_standbys_ = true; // how far they must be is not known yet
+    XLogRecPtr on_standbys_ = InvalidXLogRecPtr;
+    char routes_problem_[512] = "";
+};
+
+} // namespace outbox

@@ -1,0 +1,18 @@
+// The tables of replays, for others than the engine.
+#pragma once
+
+#include "relation_lock.h"
+
+namespace outbox
+{
+
+// These need a transaction with an active snapshot and raise PostgreSQL's errors.
+
+// Locks the tables without waiting. An older version of the extension does not have them.
+OpenResult lock_replay_tables();
+
+// The id of a replay that has not ended and has events in this slot, or null. In the current
+// memory context.
+const char *replay_that_needs(int slot);
+
+} // namespace outbox

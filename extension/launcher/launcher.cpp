@@ -1,0 +1,392 @@
+// The launcher looks at what is (pg_database, the slots, the workers) and acts on the difference,
+// on every wake-up and every few seconds: a missed signal costs time, never a relay.
+
+#include "launcher.h"
+
+#include "watch.h"
+
+#include <csignal>
+
+#include "extension/core/steady.h"
+
+extern "C"
+{
+#include "access/htup_details.h"
+#include "utils/ps_status.h"
+}
+
+namespace outbox
+{
+
+namespace
+{
+
+constexpr long kTurnMs = 5000;
+constexpr long kBusyTurnMs = 100;
+constexpr int kFirstPauseMs = 1000;
+constexpr int kLongestPauseMs = 60 * 1000;
+constexpr int kHealthyMs = 60 * 1000;
+
+// Relays that have been registered and not yet looked whether their database has the extension.
+constexpr int kMaxStarting = 4;
+
+HTAB *without_extension; // databases that were looked at and have no extension
+bool no_place;           // a database found all slots taken, this turn
+
+void
+report_state(DatabaseSlot &slot, RelayState state)
+{
+    SpinLockAcquire(&slot.mutex);
+    slot.report.state = state;
+    SpinLockRelease(&slot.mutex);
+}
+
+Watch *
+watch_database(Oid database)
+{
+    DatabaseSlot *slot = claim_slot(database);
+    if (slot == nullptr)
+    {
+        no_place = true;
+        return nullptr;
+    }
+    Watch *watch = &watches[slot - shared_state()->slots];
+    if (watch->database != database)
+    {
+        if (watch->handle != nullptr)
+            pfree(watch->handle);
+        *watch = {};
+        watch->database = database;
+        watch->wanted = true;
+        (void) hash_search(without_extension, &database, HASH_REMOVE, nullptr);
+    }
+    return watch;
+}
+
+// Templates are left alone: a session in template1 would be in the way of every CREATE DATABASE. So
+// are databases that allow no connections, and those that a DROP DATABASE left behind half done.
+bool
+may_have_relay(Form_pg_database database)
+{
+#ifdef DATCONNLIMIT_INVALID_DB
+    if (database->datconnlimit == DATCONNLIMIT_INVALID_DB)
+        return false;
+#endif
+    return database->datallowconn && !database->datistemplate;
+}
+
+// CREATE EXTENSION took it, in a database that gets no relay.
+void
+free_unwatched_slot(Oid database)
+{
+    DatabaseSlot *slot = find_slot(database);
+    if (slot != nullptr && watches[slot - shared_state()->slots].database != database)
+        (void) free_slot(slot);
+}
+
+// Brings the watches in line with pg_database.
+void
+update_watches()
+{
+    StartTransactionCommand();
+    Relation relation = table_open(DatabaseRelationId, AccessShareLock);
+    TableScanDesc scan = table_beginscan_catalog(relation, 0, nullptr);
+    HeapTuple row;
+    no_place = false;
+    for (Watch &watch : watches)
+        watch.seen = false;
+    while ((row = heap_getnext(scan, ForwardScanDirection)) != nullptr)
+    {
+        Form_pg_database database = reinterpret_cast<Form_pg_database>(GETSTRUCT(row));
+        if (!may_have_relay(database))
+        {
+            free_unwatched_slot(database->oid);
+            continue;
+        }
+        DatabaseSlot *slot = find_slot(database->oid);
+        const bool known_without =
+            hash_search(without_extension, &database->oid, HASH_FIND, nullptr) != nullptr;
+        if (slot == nullptr && known_without)
+            continue;
+        Watch *watch = watch_database(database->oid);
+        if (watch == nullptr)
+            continue;
+        watch->seen = true;
+        strlcpy(watch->name, NameStr(database->datname), sizeof(watch->name));
+    }
+    table_endscan(scan);
+    table_close(relation, AccessShareLock);
+    CommitTransactionCommand();
+    (void) pgstat_report_stat(false);
+}
+
+// Returns whether a relay of the database was asked for just now.
+bool
+forget(Watch &watch)
+{
+    if (watch.handle != nullptr)
+        pfree(watch.handle);
+    const bool asked = free_slot(&slot_of(watch));
+    watch = {};
+    return asked;
+}
+
+// A moment of the steady clock.
+std::int64_t
+in_ms(std::int64_t pause)
+{
+    return steady_now() + pause * 1000;
+}
+
+void
+pause_after_failure(Watch &watch)
+{
+    if (steady_now() - watch.started_at >= kHealthyMs * std::int64_t{1000})
+        watch.failures = 0;
+    watch.failures = Min(watch.failures + 1, 16);
+    const int pause = Min(kFirstPauseMs << Min(watch.failures - 1, 6), kLongestPauseMs);
+    watch.start_after = in_ms(pause);
+}
+
+void
+record_exit(Watch &watch)
+{
+    DatabaseSlot &slot = slot_of(watch);
+    switch (static_cast<RelayExit>(pg_atomic_read_u32(&slot.relay_exit)))
+    {
+    case RelayExit::no_extension:
+        watch.wanted = false;
+        report_state(slot, RelayState::no_extension);
+        break;
+    case RelayExit::restart:
+        watch.start_after = 0;
+        break;
+    case RelayExit::told_to:
+        report_state(slot, RelayState::absent);
+        watch.start_after = in_ms(kFirstPauseMs);
+        break;
+    case RelayExit::stopped:
+        report_state(slot, RelayState::stopped);
+        watch.start_after = in_ms(kLongestPauseMs);
+        break;
+    case RelayExit::update_required:
+        report_state(slot, RelayState::update_required);
+        watch.start_after = in_ms(kLongestPauseMs);
+        break;
+    case RelayExit::unexpected:
+        report_state(slot, RelayState::absent);
+        pause_after_failure(watch);
+        break;
+    }
+}
+
+void
+check_worker(Watch &watch)
+{
+    if (watch.handle == nullptr)
+        return;
+    pid_t pid;
+    const BgwHandleStatus status = GetBackgroundWorkerPid(watch.handle, &pid);
+    if (status != BGWH_STOPPED)
+        return;
+    pfree(watch.handle);
+    watch.handle = nullptr;
+    record_exit(watch);
+    // Its worker is for a database that waits for one.
+    for (Watch &other : watches)
+        if (other.lacks_worker)
+            other.start_after = 0;
+}
+
+// A database without the extension needs no slot; CREATE EXTENSION claims a new one.
+void
+retire_if_idle(Watch &watch)
+{
+    DatabaseSlot &slot = slot_of(watch);
+    if (watch.wanted || is_running(watch) || pg_atomic_read_u32(&slot.relay_wanted) != 0)
+        return;
+    const Oid database = watch.database;
+    if (!forget(watch))
+        (void) hash_search(without_extension, &database, HASH_ENTER, nullptr);
+}
+
+bool
+is_held(DatabaseSlot &slot)
+{
+    const uint32 holder = pg_atomic_read_u32(&slot.held_by);
+    if (holder == 0)
+        return false;
+    if (BackendPidGetProc(static_cast<int>(holder)) != nullptr)
+        return true;
+    pg_atomic_write_u32(&slot.held_by, 0); // it died before it could let go
+    return false;
+}
+
+void
+start_relay(Watch &watch)
+{
+    DatabaseSlot &slot = slot_of(watch);
+    BackgroundWorker worker = {};
+    worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
+    worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
+    worker.bgw_restart_time = BGW_NEVER_RESTART; // the launcher decides
+    snprintf(worker.bgw_library_name, sizeof(worker.bgw_library_name), "outbox_relay");
+    snprintf(worker.bgw_function_name, sizeof(worker.bgw_function_name), "outbox_relay_main");
+    snprintf(worker.bgw_name, BGW_MAXLEN, "outbox relay for database %u", watch.database);
+    snprintf(worker.bgw_type, BGW_MAXLEN, "outbox relay");
+    worker.bgw_main_arg = Int32GetDatum(static_cast<int32>(&watch - watches));
+    worker.bgw_notify_pid = MyProcPid;
+
+    pg_atomic_write_u32(&slot.relay_exit, static_cast<uint32>(RelayExit::unexpected));
+    watch.started_at = steady_now();
+    // Before it runs, and may say more; see awaits_events().
+    report_state(slot, RelayState::starting);
+    if (RegisterDynamicBackgroundWorker(&worker, &watch.handle))
+    {
+        watch.lacks_worker = false;
+        return;
+    }
+    watch.handle = nullptr;
+    watch.start_after = in_ms(kFirstPauseMs * 5);
+    report_no_worker(watch);
+}
+
+int
+count_starting()
+{
+    int starting = 0;
+    for (Watch &watch : watches)
+        if (watch.handle != nullptr && reported_state(slot_of(watch)) == RelayState::starting)
+            starting++;
+    return starting;
+}
+
+void
+forget_without_extension()
+{
+    if (without_extension != nullptr)
+        hash_destroy(without_extension);
+    HASHCTL control = {};
+    control.keysize = sizeof(Oid);
+    control.entrysize = sizeof(Oid);
+    without_extension =
+        hash_create("outbox databases without the extension", 64, &control, HASH_ELEM | HASH_BLOBS);
+}
+
+// Returns how long the launcher may sleep.
+long
+run_turn()
+{
+    if (pg_atomic_exchange_u32(&shared_state()->check_all_databases, 0) != 0)
+        forget_without_extension();
+    update_watches();
+    long sleep_ms = kTurnMs;
+    int starting = count_starting();
+    for (Watch &watch : watches)
+    {
+        if (!OidIsValid(watch.database))
+            continue;
+        DatabaseSlot &slot = slot_of(watch);
+        check_worker(watch);
+        if (!watch.seen && !is_running(watch))
+        {
+            (void) forget(watch); // the database is gone, or gets no relay
+            sleep_ms = no_place ? Min(sleep_ms, kBusyTurnMs) : sleep_ms;
+            continue;
+        }
+        if (!watch.seen)
+        {
+            end_relay(&slot); // it became a template, or allows no connections
+            sleep_ms = Min(sleep_ms, kBusyTurnMs);
+            continue;
+        }
+        // Of a relay that runs it is not known yet whether it has seen what was asked for.
+        if (!is_running(watch) && pg_atomic_exchange_u32(&slot.relay_wanted, 0) != 0)
+        {
+            watch.wanted = true;
+            watch.start_after = 0;
+        }
+        if (is_held(slot))
+        {
+            sleep_ms = Min(sleep_ms, kBusyTurnMs);
+            continue;
+        }
+        if (!watch.wanted)
+        {
+            retire_if_idle(watch);
+            sleep_ms = no_place ? Min(sleep_ms, kBusyTurnMs) : sleep_ms;
+            continue;
+        }
+        if (is_running(watch))
+            continue;
+        const long wait =
+            Max(0L, static_cast<long>((watch.start_after - steady_now() + 999) / 1000));
+        if (wait == 0 && starting < kMaxStarting)
+        {
+            start_relay(watch);
+            starting++;
+        }
+        else
+            sleep_ms = Min(sleep_ms, Max(wait, kBusyTurnMs));
+    }
+    log_limits(no_place);
+    return sleep_ms;
+}
+
+void
+leave(int, Datum)
+{
+    pg_atomic_write_u32(&shared_state()->launcher_proc, 0);
+}
+
+} // namespace
+
+void
+register_launcher()
+{
+    BackgroundWorker worker = {};
+    worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
+    worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
+    worker.bgw_restart_time = 5;
+    snprintf(worker.bgw_library_name, sizeof(worker.bgw_library_name), "outbox");
+    snprintf(worker.bgw_function_name, sizeof(worker.bgw_function_name), "outbox_launcher_main");
+    snprintf(worker.bgw_name, BGW_MAXLEN, "outbox launcher");
+    snprintf(worker.bgw_type, BGW_MAXLEN, "outbox launcher");
+    RegisterBackgroundWorker(&worker);
+}
+
+} // namespace outbox
+
+extern "C" PGDLLEXPORT void
+outbox_launcher_main(Datum)
+{
+    using namespace outbox;
+    pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
+    pqsignal(SIGHUP, SignalHandlerForConfigReload);
+    BackgroundWorkerUnblockSignals();
+    before_shmem_exit(leave, 0);
+    BackgroundWorkerInitializeConnection(nullptr, nullptr, 0);
+
+    forget_without_extension();
+    pg_atomic_write_u32(&shared_state()->launcher_proc, static_cast<uint32>(my_proc_number()) + 1);
+    pgstat_report_appname("outbox launcher");
+
+    const uint32 wait_event = named_wait_event("OutboxLauncherMain");
+    pgstat_report_activity(STATE_IDLE, "keeping relays alive");
+    while (!ShutdownRequestPending)
+    {
+        ResetLatch(MyLatch);
+        CHECK_FOR_INTERRUPTS();
+        if (ConfigReloadPending)
+        {
+            ConfigReloadPending = false;
+            ProcessConfigFile(PGC_SIGHUP);
+        }
+        const long sleep_ms = run_turn();
+        (void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, sleep_ms,
+                         wait_event);
+    }
+    // Not 0: then the postmaster would never start it again, and it may have been terminated
+    // among all other sessions. In a shutdown nothing is started again.
+    proc_exit(1);
+}

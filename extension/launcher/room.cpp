@@ -1,0 +1,99 @@
+// What is reported when there is no room for a relay.
+
+#include "watch.h"
+
+namespace outbox
+{
+
+Watch watches[kMaxDatabases];
+
+namespace
+{
+
+bool told_about_no_place;
+bool told_about_no_worker;
+
+// Whether the database may yet turn out to have no extension.
+bool
+is_undecided(Watch &watch)
+{
+    if (!OidIsValid(watch.database) || watch.lacks_worker)
+        return false;
+    const RelayState state = reported_state(slot_of(watch));
+    return !watch.wanted || state == RelayState::starting ||
+           (state == RelayState::absent && watch.failures == 0);
+}
+
+} // namespace
+
+DatabaseSlot &
+slot_of(const Watch &watch)
+{
+    return shared_state()->slots[&watch - watches];
+}
+
+RelayState
+reported_state(DatabaseSlot &slot)
+{
+    SpinLockAcquire(&slot.mutex);
+    const RelayState state = slot.report.state;
+    SpinLockRelease(&slot.mutex);
+    return state;
+}
+
+bool
+is_running(const Watch &watch)
+{
+    return watch.handle != nullptr || pg_atomic_read_u32(&slot_of(watch).relay_pid) != 0;
+}
+
+void
+report_no_worker(Watch &watch)
+{
+    DatabaseSlot &slot = slot_of(watch);
+    char why[128];
+    snprintf(why, sizeof(why),
+             "no background worker is free: all %d of max_worker_processes are in use",
+             max_worker_processes);
+    SpinLockAcquire(&slot.mutex);
+    if (!watch.lacks_worker)
+        slot.report.last_error_at = GetCurrentTimestamp();
+    slot.report.state = RelayState::absent;
+    slot.report.ended_by_error = false;
+    strlcpy(slot.report.last_error, why, sizeof(slot.report.last_error));
+    SpinLockRelease(&slot.mutex);
+    watch.lacks_worker = true;
+    if (!told_about_no_worker)
+        ereport(WARNING,
+                (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+                 errmsg("outbox: no background worker is free for database \"%s\"", watch.name),
+                 errdetail("All %d of max_worker_processes are in use; its events wait.",
+                           max_worker_processes),
+                 errhint("Raise max_worker_processes and restart PostgreSQL: outbox needs one for "
+                         "each database that has the extension, and two more.")));
+    told_about_no_worker = true;
+}
+
+void
+log_limits(bool no_place)
+{
+    bool lacks_worker = false;
+    bool looking = false;
+    for (Watch &watch : watches)
+    {
+        lacks_worker = lacks_worker || watch.lacks_worker;
+        looking = looking || is_undecided(watch);
+    }
+    told_about_no_worker = told_about_no_worker && lacks_worker;
+    told_about_no_place = told_about_no_place && no_place;
+    if (!no_place || looking || told_about_no_place)
+        return;
+    ereport(WARNING, (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+                      errmsg("outbox: all %d places for databases are in use, others get no relay",
+                             most_databases()),
+                      errhint("Drop the extension where it is not needed, or move databases to "
+                              "another server.")));
+    told_about_no_place = true;
+}
+
+} // namespace outbox

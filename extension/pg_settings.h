@@ -1,0 +1,41 @@
+// PostgreSQL's settings (GUC), in all its versions.
+#pragma once
+
+#include "pg.h"
+
+namespace outbox
+{
+
+// Undefined settings with this prefix are refused, or at least warned about.
+inline void
+reserve_setting_names(const char *prefix)
+{
+#if PG_VERSION_NUM >= 150000
+    MarkGUCPrefixReserved(prefix);
+#else
+    EmitWarningsOnPlaceholders(prefix);
+#endif
+}
+
+// Every setting that the session knows.
+inline config_generic **
+all_settings(int *count)
+{
+#if PG_VERSION_NUM >= 160000
+    return get_guc_variables(count);
+#else
+    *count = GetNumConfigOptions();
+    return get_guc_variables();
+#endif
+}
+
+// The setting exists from version 17 on.
+inline void
+switch_off_transaction_timeout()
+{
+#if PG_VERSION_NUM >= 170000
+    SetConfigOption("transaction_timeout", "0", PGC_SUSET, PGC_S_OVERRIDE);
+#endif
+}
+
+} // namespace outbox

@@ -1,0 +1,180 @@
+// What must be true at any moment, whatever happens.
+#pragma once
+
+#include "world/cluster.h"
+#include "world/database.h"
+#include "world/producer.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace outbox::sim
+{
+
+// Knows of each event what is true of it: emitted, committed, in Kafka. Promises, as README makes
+// them:
+//   lost       a position passes an event that is neither in Kafka nor in outbox.deliveries; or an
+//              event is not published when all is well for long
+//   invented   Kafka has an event whose transaction has not committed, or not safely
+//   order      of two events with the same topic and key the later one is in Kafka first: the
+//              later is of the same transaction, or was emitted after the other had committed
+//   repeated   Kafka has an event twice although nothing was in doubt
+//   stalled    a destination that is well, and was, stands still for longer than two seconds
+//   stuck      an event does not go out although its destination has been well for long
+//   bounds     more is in flight than may be
+//   spins      the relay works on and on, and nothing comes of it
+class Checker final : public EventFate, public LogReader, public ProducerWatch
+{
+public:
+    Checker(SimClock &clock, Trace &trace) : clock_(clock), trace_(trace) {}
+    void watch(Database &database, Cluster &cluster) noexcept
+    {
+        database_ = &database;
+        cluster_ = &cluster;
+    }
+    // With more than one request in flight a refusal may reorder: an operator's choice.
+    void excuse_order() noexcept { order_excused_ = true; }
+    // How long all may take once it is well, and how long a destination that is well may stand
+    // still.
+    // `in_turn`: so few may be in flight that destinations wait for each other.
+    void set_patience(Time patience, Time stall, bool in_turn) noexcept
+    {
+        patience_ = patience;
+        stall_ = stall;
+        in_turn_ = in_turn;
+    }
+    // Events of this type go to another topic from now on.
+    void routed(int type);
+
+    // The first thing that was wrong; empty: nothing yet. `kind` is one of the words above.
+    const std::string &failure() const noexcept { return failure_; }
+    const std::string &kind() const noexcept { return kind_; }
+
+    void emitted(const EventRow &row) override;
+    void committed(int event) override;
+    void vanished(int event) override;
+    void removed(int event) override;
+    void appended(const Place &place, const Message &message) override;
+    void misdirected(const Place &place, Time until) override;
+    void in_doubt(int event) override;
+    void handed_over(int event, bool by_stream) override;
+    void acknowledged(int event) override;
+    void drains(bool begun) override;
+
+    // A relay starts: what its position does not tell of, it may send again.
+    void relay_starts();
+    // A relay has ended in order, and nothing has kept it from writing what it knew.
+    void relay_has_ended();
+    // The position, or outbox.deliveries, was written; or a crash took back some of it.
+    void tables_changed();
+    // Nothing could be published until now, and that is nobody's fault.
+    void disturbed(Time and_for) noexcept
+    {
+        undisturbed_since_ = std::max(undisturbed_since_, clock_.at() + and_for);
+    }
+    // An operator has given the event up: it may go out, or not, at any place.
+    void discarded(int event) { facts_[static_cast<std::size_t>(event)].skipped = true; }
+    // A person has settled what the event was waiting for, or what was wrong with it: it, and what
+    // is behind it, counts as new.
+    void settled(int event);
+    // What could not be read can be from now on.
+    void repaired();
+    // A broker has refused records of this place.
+    void refused(const Place &place);
+    void in_flight(std::size_t events, std::size_t most);
+    // The relay took so long for one turn, in which it looked at nothing new.
+    void turn(Time took);
+    // So many turns has the relay taken so far.
+    void rounds(std::size_t count);
+    // The moments in between.
+    void tick();
+    // The end, after a time in which all was well.
+    void end();
+
+    bool all_done() const;
+    std::size_t published() const noexcept { return published_; }
+    std::size_t repeats() const noexcept { return repeats_; }
+
+private:
+    struct Fact
+    {
+        bool committed = false;
+        bool gone = false;     // rolled back, or forgotten
+        bool skipped = false;  // refused while later ones need not wait for it
+        bool unplaced = false; // and its row is there still: it waits for nobody, nor they for it
+        std::uint64_t emitted_stamp = 0;
+        std::uint64_t committed_stamp = 0;
+        std::uint64_t routed_stamp = 0; // when its type got another topic
+        Time committed_at = 0;
+        Time routed_at = 0;    // the same
+        Time settled_at = 0;   // it, or what it waited for
+        bool heard = false;    // by this relay, that it has arrived
+        bool streamed = false; // it was in the queue of a stream's producer
+        int copies = 0;
+        int doubts = 0;
+    };
+    struct PlaceFacts
+    {
+        bool clean = true; // had nothing to make up for since it was well last
+        Time well_since = kBegin;
+        Time appended_at = 0;
+        Time misdirected_until = 0;
+        Time refused_at = 0;
+    };
+    // An event of a key, in a topic.
+    struct Appended
+    {
+        int event;
+        Xid xid;
+        Seq seq;
+        std::uint64_t emitted;
+        std::uint64_t at;
+    };
+
+    void fail(const char *kind, const std::string &text);
+    bool is_covered(const EventRow &row) const;
+    void check_order(const Place &place, const Message &message, const Fact &fact);
+    Place place_of(const EventRow &row) const;
+    bool is_at_fault(const EventRow &row) const;
+    // What a person may have to settle, and what waits for that, has no limit.
+    bool is_settled_by_person(const EventRow &row) const;
+    bool waits_for_person(const EventRow &row) const;
+    bool holds_up(int other, int event) const;
+    bool waits_for_other(int event) const;
+    Time longest_turn() const;
+    Time longest_stall() const;
+    void check_place(const Place &place, PlaceFacts &facts);
+
+    SimClock &clock_;
+    Trace &trace_;
+    Database *database_ = nullptr;
+    Cluster *cluster_ = nullptr;
+    bool order_excused_ = false;
+    Time patience_ = 30 * kSecond;
+    Time stall_ = 2 * kSecond;
+    bool in_turn_ = false;
+    Time appended_at_ = 0;        // anything that was not there
+    Time slowly_appended_at_ = 0; // the same, by a slow broker
+    bool draining_ = false;       // the stream's producer
+    Time drained_at_ = kNever;
+
+    std::vector<Fact> facts_;
+    std::set<int> pending_; // committed, and not in Kafka
+    std::uint64_t stamp_ = 0;
+    std::map<std::pair<std::string, std::string>, std::vector<Appended>> keys_;
+    std::map<Place, PlaceFacts> places_;
+    std::set<int> routed_types_;
+    Time undisturbed_since_ = kBegin;
+    Time ticked_at_ = 0;
+    std::size_t rounds_then_ = 0;
+    Time counted_at_ = 0;
+    std::size_t published_ = 0;
+    std::size_t repeats_ = 0;
+    std::string kind_;
+    std::string failure_;
+};
+
+} // namespace outbox::sim

@@ -1,0 +1,416 @@
+// From a seed to a history. Each history has some kinds of trouble and not others: all of them at
+// once would hide each other (Groce and others, "Swarm Testing", 2012).
+#include "acts.h"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace outbox::sim
+{
+
+namespace
+{
+
+using Kind = Act::Kind;
+
+class Writer
+{
+public:
+    explicit Writer(std::uint64_t seed) : random_(seed * 2 + 1), clock_random_(~seed)
+    {
+        history_.seed = history_.lanes = seed;
+    }
+
+    History write()
+    {
+        history_.types = static_cast<int>(random_.between(1, 4));
+        history_.active = random_.between(2, 15) * kSecond;
+        history_.max_events = static_cast<int>(random_.percent(50) ? random_.between(1, 12)
+                                                                   : random_.between(20, 200));
+        history_.batch_records = static_cast<int>(random_.between(1, 20));
+        history_.max_attempts = static_cast<int>(random_.between(1, 5));
+        history_.block = !random_.percent(20);
+        history_.backoff_initial_ms = random_.between(10, 500);
+        history_.backoff_max_ms = history_.backoff_initial_ms + random_.between(0, 1500);
+        history_.max_in_flight = random_.percent(10) ? static_cast<int>(random_.between(2, 5)) : 1;
+        keys_ = static_cast<int>(random_.between(1, 6));
+        if (history_.seed % 8 == 7)
+            write_crowd();
+        else
+        {
+            write_sessions();
+            for (int i = static_cast<int>(random_.between(0, 4)); i > 0; i--)
+                write_trouble();
+        }
+        set_clock();
+        if (clock_random_.percent(10))
+            act(clock_random_.below(history_.active), Kind::slow_disk,
+                static_cast<int>(clock_random_.between(50, 2000)));
+        if (random_.percent(25))
+            history_.max_bytes = number(1000, 20000);
+        std::stable_sort(history_.acts.begin(), history_.acts.end(),
+                         [](const Act &a, const Act &b) { return a.at < b.at; });
+        return history_;
+    }
+
+private:
+    Time moment() { return random_.below(history_.active); }
+    int number(std::int64_t low, std::int64_t high)
+    {
+        return static_cast<int>(random_.between(low, high));
+    }
+    void act(Time at, Kind kind, int a = 0, int b = 0, int c = 0, int d = 0, int e = 0)
+    {
+        history_.acts.push_back({at, kind, a, b, c, d, e});
+    }
+    int topic() { return number(0, history_.types - 1); }
+
+    // Few keys, each of which has events that wait for their key, their partition and their topic
+    // at the same time.
+    void write_crowd()
+    {
+        history_.types = number(1, 2);
+        keys_ = number(1, 3);
+        history_.max_events = number(10, 120);
+        history_.backoff_initial_ms = random_.between(10, 100);
+        history_.backoff_max_ms = history_.backoff_initial_ms + random_.between(0, 300);
+        write_sessions();
+        faults_ = number(3, 25);
+        for (int i = number(5, 20); i > 0; i--)
+            write_session(500 + i, moment());
+        repair();
+        for (int i = number(2, 4); i > 0; i--)
+            topics();
+        for (int i = number(1, 3); i > 0; i--)
+            leaders();
+        for (int i = number(0, 2); i > 0; i--)
+            operators();
+        for (int i = number(0, 2); i > 0; i--)
+            write_trouble();
+    }
+
+    void write_sessions()
+    {
+        faults_ = random_.percent(30) ? number(1, 20) : 0;
+        large_ = random_.percent(15) ? number(5, 40) : 0;
+        async_ = random_.percent(30) ? number(20, 100) : 0;
+        if (faults_ > 0 && random_.percent(50))
+            repair();
+        const bool bursts = random_.percent(40);
+        const int sessions = number(3, 45);
+        Time at = moment();
+        for (int session = 0; session < sessions; session++)
+        {
+            at = bursts && !random_.percent(20)
+                     ? std::min(at + random_.below(3 * kMs), history_.active)
+                     : moment();
+            write_session(session, at);
+        }
+    }
+
+    void emit(Time at, int session)
+    {
+        const int fault = random_.percent(faults_)
+                              ? (random_.percent(75) ? Act::invalid : Act::unreadable)
+                              : Act::fine;
+        act(at, Kind::emit, session, topic(), number(0, keys_ - 1), fault,
+            random_.percent(large_) ? number(500, 3000) : number(10, 200));
+    }
+
+    void write_session(int session, Time at)
+    {
+        // Some last long, so that ids, numbers and commits come in different orders.
+        const Time step = random_.percent(25) ? random_.below(2 * kSecond) : random_.below(kMs);
+        act(at, Kind::begin, session);
+        const int events = random_.percent(10) ? number(10, 30) : number(1, 4);
+        for (int i = 0; i < events; i++)
+        {
+            emit(at += random_.below(step + 1), session);
+            if (!random_.percent(8))
+                continue;
+            act(at += random_.below(step + 1), Kind::savepoint, session);
+            emit(at, session);
+            if (random_.percent(60))
+                act(at += random_.below(step + 1), Kind::undo, session);
+        }
+        at += random_.below(step + 1);
+        if (random_.percent(8))
+        {
+            act(at, Kind::prepare, session);
+            at += random_.below(3 * kSecond);
+        }
+        if (random_.percent(8))
+            act(at, Kind::rollback, session);
+        else
+            act(at, Kind::commit, session, random_.percent(async_) ? 0 : 1);
+    }
+
+    void repair()
+    {
+        for (int i = number(1, 3); i > 0; i--)
+            act(moment(), Kind::repair);
+    }
+
+    void write_trouble()
+    {
+        switch (random_.below(11))
+        {
+        case 0:
+            return brokers();
+        case 1:
+            return leaders();
+        case 2:
+            return topics();
+        case 3:
+            return limits();
+        case 4:
+            return slowness();
+        case 5:
+            return ends();
+        case 6:
+            return database();
+        case 7:
+            return operators();
+        case 8:
+            return routes();
+        case 9:
+            return ring();
+        default:
+            return replicas();
+        }
+    }
+
+    void brokers()
+    {
+        for (int i = number(1, 4); i > 0; i--)
+        {
+            const Time at = moment();
+            const int broker = number(0, 2);
+            act(at, random_.percent(60) ? Kind::broker_hangs : Kind::broker_down, broker);
+            // A controller moves what it has led, sometimes.
+            if (random_.percent(60))
+                for (int topic = 0; topic < history_.types; topic++)
+                    for (int partition = 0; partition < 2; partition++)
+                        act(at + random_.below(3 * kSecond), Kind::lead, topic, partition,
+                            random_.percent(80) ? number(0, 2) : -1);
+            act(at + random_.below(random_.percent(50) ? 2 * kSecond : 12 * kSecond),
+                Kind::broker_up, broker);
+        }
+    }
+
+    void leaders()
+    {
+        for (int i = number(1, 8); i > 0; i--)
+            act(moment(), Kind::lead, topic(), number(0, 1),
+                random_.percent(70) ? number(0, 2) : -1);
+    }
+
+    void topics()
+    {
+        for (int i = number(1, 4); i > 0; i--)
+        {
+            const Time at = random_.percent(30) ? 0 : moment();
+            const int which = topic();
+            if (random_.percent(50))
+                act(at, Kind::topic_missing, which);
+            else
+                act(at, Kind::topic_forbidden, which, number(0, 1));
+            act(at + random_.below(6 * kSecond), Kind::topic_fine, which);
+        }
+    }
+
+    void limits()
+    {
+        for (int i = number(1, 3); i > 0; i--)
+            act(random_.percent(50) ? 0 : moment(), Kind::topic_limit, topic(), number(150, 2500));
+        if (random_.percent(50))
+            act(moment(), Kind::topic_strict, topic(), number(0, 1));
+    }
+
+    void slowness()
+    {
+        for (int i = number(1, 4); i > 0; i--)
+            act(moment(), Kind::broker_slow, number(0, 2), number(0, 1500));
+        for (int i = number(0, 4); i > 0; i--)
+            act(moment(), Kind::lose_answers, number(0, 2), number(1, 3));
+        if (random_.percent(30))
+            act(moment(), Kind::slow_machine, number(1, 3000));
+    }
+
+    // Numbers of its own: the rest of a history is the same with it and without.
+    void set_clock()
+    {
+        constexpr int kBy[] = {1, 3600, 10 * 366 * 86400};
+        if (!clock_random_.percent(20))
+            return;
+        for (std::int64_t i = clock_random_.between(1, 4); i > 0; i--)
+        {
+            const int by = kBy[clock_random_.below(3)];
+            act(clock_random_.below(history_.active), Kind::set_clock,
+                clock_random_.percent(50) ? by : -by);
+        }
+    }
+
+    void ends()
+    {
+        for (int i = number(1, 4); i > 0; i--)
+            switch (random_.below(3))
+            {
+            case 0:
+                act(moment(), Kind::crash);
+                break;
+            case 1:
+                act(moment(), Kind::kill, number(0, 60));
+                break;
+            default:
+                act(moment(), Kind::restart);
+                break;
+            }
+    }
+
+    void database()
+    {
+        for (int i = number(1, 3); i > 0; i--)
+        {
+            act(moment(), Kind::lock, number(0, 3), number(1, 3000));
+            if (random_.percent(50))
+                act(moment(), Kind::no_space, number(1, 4));
+            if (random_.percent(30))
+            {
+                const Time at = moment();
+                act(at, Kind::standby, 1);
+                act(at + random_.below(2 * kSecond), Kind::standby, 0);
+            }
+            act(moment(), Kind::flush_log);
+        }
+    }
+
+    void operators()
+    {
+        for (int i = number(1, 6); i > 0; i--)
+        {
+            const Time at = moment();
+            switch (random_.below(5))
+            {
+            case 0:
+                act(at, Kind::pause);
+                act(at + random_.below(2 * kSecond), Kind::resume);
+                break;
+            case 1:
+                act(at, Kind::retry);
+                break;
+            case 2:
+                act(at, Kind::discard, number(0, 20));
+                break;
+            case 3:
+                act(at, Kind::hold, number(0, 20));
+                act(at + random_.below(3 * kSecond), Kind::release);
+                break;
+            default:
+                act(at, Kind::policy, number(1, 5), number(0, 1));
+                break;
+            }
+        }
+    }
+
+    void routes()
+    {
+        for (int i = number(1, 3); i > 0; i--)
+            if (random_.percent(75))
+                act(moment(), Kind::route, topic(), topic());
+            else
+                act(moment(), Kind::blocking, topic(), number(0, 1));
+    }
+
+    void ring()
+    {
+        for (int i = number(2, 10); i > 0; i--)
+            act(moment(), random_.percent(60) ? Kind::rotate : Kind::empty_slot);
+    }
+
+    void replicas()
+    {
+        for (int i = number(1, 3); i > 0; i--)
+        {
+            const Time at = moment();
+            const int which = topic();
+            const int partition = number(0, 1);
+            act(at, Kind::short_replicas, which, partition, number(0, 1));
+            act(at + random_.below(4 * kSecond), Kind::short_replicas, which, partition, 2);
+        }
+    }
+
+    Random random_;
+    Random clock_random_;
+    History history_;
+    int keys_ = 1;
+    int faults_ = 0; // in 100 events
+    int large_ = 0;
+    int async_ = 0;
+};
+
+} // namespace
+
+History
+make_history(std::uint64_t seed)
+{
+    return Writer(seed).write();
+}
+
+std::string
+to_words(const Act &act)
+{
+    constexpr const char *kWords[] = {"session %d begins",
+                                      "session %d emits: type %d, key %d, fault %d, %d bytes",
+                                      "session %d sets a savepoint",
+                                      "session %d rolls back to the savepoint",
+                                      "session %d prepares",
+                                      "session %d commits (waits for the disk: %d)",
+                                      "session %d rolls back",
+                                      "broker %d goes down",
+                                      "broker %d is well",
+                                      "broker %d hangs",
+                                      "broker %d answers slower by %d ms",
+                                      "broker %d: connections break before %d answers",
+                                      "topic%d, partition %d: the leader is broker %d",
+                                      "topic%d, partition %d: too few replicas (%d)",
+                                      "topic%d is missing",
+                                      "topic%d is forbidden (hidden: %d)",
+                                      "topic%d is there and allowed",
+                                      "topic%d takes batches of at most %d bytes",
+                                      "topic%d looks at records: %d",
+                                      "a session locks table %d for %d ms",
+                                      "the disk is full for %d statements",
+                                      "the server crashes",
+                                      "the relay is killed after %d statements",
+                                      "the relay is restarted",
+                                      "the log is flushed",
+                                      "the standby lags: %d",
+                                      "new events go to the next slot",
+                                      "a slot is emptied",
+                                      "the clock is set by %d s",
+                                      "the disk is slow: %d us for each row",
+                                      "the machine is slow: %d us for each look at the clock",
+                                      "an operator pauses",
+                                      "an operator resumes",
+                                      "an operator retries what has failed",
+                                      "an operator discards failed event no. %d",
+                                      "a session holds row no. %d",
+                                      "the session lets go of its rows",
+                                      "type %d goes to topic%d",
+                                      "type %d: later events of a key wait: %d",
+                                      "the policy: %d attempts, later events wait: %d",
+                                      "a person repairs what cannot be read"};
+    char text[128];
+    char line[160];
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+#pragma GCC diagnostic ignored "-Wformat-extra-args"
+    std::snprintf(text, sizeof(text), kWords[static_cast<int>(act.kind)], act.a, act.b, act.c,
+                  act.d, act.e);
+#pragma GCC diagnostic pop
+    std::snprintf(line, sizeof(line), "%10.6f  %s", static_cast<double>(act.at) / kSecond, text);
+    return line;
+}
+
+} // namespace outbox::sim

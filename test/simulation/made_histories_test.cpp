@@ -1,0 +1,149 @@
+// Histories that were made for one promise, which those of chance hardly ever meet.
+#include "made.h"
+
+#include <gtest/gtest.h>
+
+namespace outbox::sim
+{
+
+namespace
+{
+
+// All that is in flight waits for a partition without a leader when the brokers are back, and
+// nothing new comes: what was set aside goes out all the same.
+TEST(MadeHistories, TroubleEndsWithTheConnection)
+{
+    Made made;
+    made.act(0.1, Kind::topic_forbidden, 0).emit(0.5, 0).emit(1.0, 1);
+    made.brokers(3.0, Kind::broker_down).emit(3.0, 1);
+    made.act(4.0, Kind::lead, 1, 0, -1).act(4.0, Kind::lead, 1, 1, -1);
+    made.act(5.0, Kind::topic_fine, 0).brokers(6.0, Kind::broker_up);
+    EXPECT_EQ(made.outcome(), "");
+    EXPECT_EQ(made.outcome(Mutant::trouble_waits_for_delivery).substr(0, 5), "stuck");
+}
+
+// Brokers hang with three times as much as may be in flight: another one is not to notice. Long
+// after the leaders were chosen, so that nobody takes one of these for that of another partition.
+TEST(MadeHistories, WhatIsAfloatDoesNotFillTheQueue)
+{
+    Made made;
+    made.history().max_events = 400;
+    made.history().max_bytes = 20000;
+    made.history().types = 4;
+    made.history().active = 100 * kSecond;
+    for (int topic = 0; topic < 4; topic++)
+        for (int partition = 0; partition < kPartitions; partition++)
+            made.act(0.1, Kind::lead, topic, partition, topic % 3);
+    for (int topic = 0; topic < 4; topic++)
+        made.emit(0.5, topic, 7);
+    made.act(42.0, Kind::broker_hangs, 0).emit(42.1, 0, 25, 1000).emit(43.2, 3, 25, 1000);
+    made.act(44.5, Kind::broker_hangs, 1).emit(44.6, 1, 25, 1000);
+    for (int i = 0; i < 240; i++)
+        made.emit(42.0 + i * 0.1, 2);
+    made.in_order();
+    EXPECT_EQ(made.outcome(), "");
+    EXPECT_NE(made.outcome(Mutant::afloat_has_no_size), "");
+}
+
+// A relay that ends in order notes what was acknowledged in its last moments.
+TEST(MadeHistories, ResultsOfTheLastMomentsAreNoted)
+{
+    int seen = 0;
+    for (int ms = 0; ms < 1500; ms += 30)
+    {
+        Made made;
+        made.act(0.1, Kind::topic_forbidden, 0).emit(0.5, 0, 30);
+        for (int broker = 0; broker < kBrokers; broker++)
+            made.act(3.0, Kind::broker_slow, broker, 100);
+        made.act(4.0, Kind::topic_fine, 0).act(4.0 + ms / 1000.0, Kind::restart);
+        EXPECT_EQ(made.outcome(), "") << ms;
+        seen += made.outcome(Mutant::forgets_last_results).empty() ? 0 : 1;
+    }
+    EXPECT_GT(seen, 0);
+}
+
+// A new producer knows no topic: an event is held for news of it, and when these have come, as the
+// line of its key ends just then. Nothing is heard of the topic any more, and it goes out all the
+// same.
+TEST(MadeHistories, WhatIsHeldWaitsForWhatItWaitsForNow)
+{
+    Made made;
+    made.history().max_attempts = 1;
+    made.history().types = 2;
+    made.one(1.0, 0, 0, Act::invalid).one(2.0, 0, 0);
+    for (int broker = 0; broker < kBrokers; broker++)
+        made.act(3.05, Kind::broker_slow, broker, 300);
+    made.act(3.1, Kind::discard, 0);
+    for (int i = 0; i < 20; i++)
+        made.one(3.15 + 0.1 * i, 0, 0);
+    made.one(4.8, 1, 1, Act::invalid).one(5.3, 0, 0).in_order();
+    EXPECT_EQ(made.outcome(), "");
+    EXPECT_NE(made.outcome(Mutant::waits_for_held_topic), "");
+}
+
+// A broker hangs, and its partitions get events one after the other: what waits for all of them
+// waits for a second, not for one each.
+TEST(MadeHistories, PartitionsThatAreStuckAreFoundTogether)
+{
+    Made made;
+    made.history().types = 4;
+    made.history().max_events = 200;
+    for (int topic = 0; topic < 4; topic++)
+        for (int partition = 0; partition < kPartitions; partition++)
+            made.act(0.1, Kind::lead, topic, partition, topic < 3 ? 0 : 1);
+    for (int topic = 0; topic < 4; topic++)
+        made.emit(0.5, topic, 7);
+    made.act(42.0, Kind::broker_hangs, 0).one(42.1, 0, 0).one(42.115, 0, 1).one(42.12, 1, 0);
+    made.one(42.121, 3, 0, Act::unreadable).act(42.122, Kind::repair);
+    for (int i = 0; i < 60; i++)
+        made.one(42.0 + i * 0.1, 3, 1);
+    made.in_order();
+    EXPECT_EQ(made.outcome(), "");
+    EXPECT_EQ(made.outcome(Mutant::stuck_one_by_one).substr(0, 7), "stalled");
+}
+
+// Kafka forbids a topic with hundreds of events queued, while the disk is slow.
+TEST(MadeHistories, ManyRefusalsAreSetAsideInSlices)
+{
+    Made made;
+    made.history().types = 2;
+    made.history().max_events = 1000;
+    for (int partition = 0; partition < kPartitions; partition++)
+        made.act(0.1, Kind::lead, 0, partition, 0).act(0.1, Kind::lead, 1, partition, 1);
+    made.emit(0.5, 0).emit(0.5, 1).act(0.9, Kind::slow_disk, 4000);
+    made.act(0.9, Kind::broker_slow, 0, 300).emit(1.0, 0, 900);
+    made.act(1.1, Kind::lead, 0, 0, 2).act(1.1, Kind::lead, 0, 1, 2);
+    made.act(1.45, Kind::topic_forbidden, 0, 1);
+    made.act(20.0, Kind::slow_disk, 0).act(20.0, Kind::topic_fine, 0);
+    EXPECT_EQ(made.outcome(), "");
+    EXPECT_EQ(made.outcome(Mutant::refusals_at_once).substr(0, 7), "stalled");
+}
+
+// A topic that is refused is in the log once, however often its events are tried, and whatever
+// joins them.
+TEST(MadeHistories, ARefusedTopicIsToldOnce)
+{
+    Made made;
+    made.history().types = 2;
+    made.history().backoff_initial_ms = 100;
+    made.history().backoff_max_ms = 200;
+    made.act(0.1, Kind::topic_missing, 0).act(0.1, Kind::topic_missing, 1);
+    for (int i = 0; i < 100; i++)
+        made.one(1.5 + i * 0.1, i % 2, i % 7);
+    const auto told = [&](Mutant mutated)
+    {
+        set_mutant(mutated);
+        const Outcome outcome = simulate(made.history(), true);
+        set_mutant(Mutant::none);
+        EXPECT_EQ(outcome.text, "");
+        return std::count_if(outcome.lines.begin(), outcome.lines.end(),
+                             [](const std::string &line)
+                             { return line.find("Kafka takes no events") != std::string::npos; });
+    };
+    EXPECT_EQ(told(Mutant::none), 2);
+    EXPECT_GT(told(Mutant::tells_again), 10);
+}
+
+} // namespace
+
+} // namespace outbox::sim

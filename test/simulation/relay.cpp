@@ -1,0 +1,297 @@
+#include "relay.h"
+
+#include "bgworker/engine/mutant.h"
+#include "bgworker/engine/sooner.h"
+
+#include <algorithm>
+
+namespace outbox::sim
+{
+
+namespace
+{
+
+constexpr long kPollMs = 1000;
+constexpr Time kDrain = 500 * kMs;
+constexpr Time kMaintain = 10 * kSecond;
+
+} // namespace
+
+// The engine's end of a producer, which the relay also knows.
+class Relay::Handle final : public Sink
+{
+public:
+    Handle(Relay &relay, std::unique_ptr<Producer> producer)
+        : relay_(relay), producer_(std::move(producer))
+    {
+        relay_.producers_.push_back(producer_.get());
+    }
+    ~Handle() override
+    {
+        auto &all = relay_.producers_;
+        all.erase(std::remove(all.begin(), all.end(), producer_.get()), all.end());
+    }
+
+    ProduceResult produce(const Record &record, Failure &why) noexcept override
+    {
+        return producer_->produce(record, why);
+    }
+    ProduceResult offer(const Record &record, Offer &offer, Failure &why) noexcept override
+    {
+        return producer_->offer(record, offer, why);
+    }
+    ProduceResult place(std::string_view topic, std::string_view key, Offer &offer,
+                        Failure &why) noexcept override
+    {
+        return producer_->place(topic, key, offer, why);
+    }
+    void note_away() noexcept override { producer_->note_away(); }
+    bool take_topics_changed() noexcept override { return producer_->take_topics_changed(); }
+    void send_now() noexcept override { producer_->send_now(); }
+    std::size_t serve(SinkListener &listener, std::size_t max_events) noexcept override
+    {
+        return producer_->serve(listener, max_events);
+    }
+    int serve_within_ms() const noexcept override { return producer_->serve_within_ms(); }
+    std::size_t outstanding() const noexcept override { return producer_->outstanding(); }
+    void purge() noexcept override { producer_->purge(); }
+    bool fatal(Failure &why) const noexcept override { return producer_->fatal(why); }
+    bool close(int timeout_ms) noexcept override { return producer_->close(timeout_ms); }
+    bool reachable(int timeout_ms) noexcept override { return producer_->reachable(timeout_ms); }
+    bool refuses_batches() const noexcept override { return producer_->refuses_batches(); }
+
+private:
+    Relay &relay_;
+    std::unique_ptr<Producer> producer_;
+};
+
+Relay::Relay(const Surroundings &around, const Settings &settings)
+    : around_(around), settings_(settings), next_at_(around.clock.at())
+{
+}
+
+Relay::~Relay() = default;
+
+std::unique_ptr<Sink>
+Relay::open(Use use, int oversized_batches, Failure &)
+{
+    constexpr const char *kNames[] = {"stream", "redelivery", "replay"};
+    ProducerSettings settings = settings_.producer;
+    settings.max_records =
+        std::max<std::size_t>(settings.max_records >> std::min(oversized_batches, 20), 1);
+    return std::make_unique<Handle>(
+        *this, std::make_unique<Producer>(
+                   around_.clock, around_.random, around_.trace, around_.cluster, around_.network,
+                   around_.checker, settings, next_producer_++, kNames[static_cast<int>(use)]));
+}
+
+void
+Relay::start()
+{
+    around_.trace.say("the relay starts");
+    source_ = std::make_unique<SimSource>(around_.clock, around_.trace, around_.database);
+    engine_ = std::make_unique<Engine>(
+        World{*source_, *source_, replays_, *this, around_.clock, tally_}, settings_.limits);
+    const PositionRow &stored = around_.database.tables().position;
+    around_.checker.relay_starts();
+    engine_->start({{stored.from, stored.to, stored.last_seq}, stored.published_total}, {0, false});
+    engine_->configure(settings_.policy);
+    state_ = State::running;
+    gives_up_ = false;
+    look_ = true;
+    next_at_ = maintain_at_ = around_.clock.at();
+}
+
+void
+Relay::set_policy(const FailurePolicy &policy)
+{
+    settings_.policy = policy;
+    if (engine_)
+        engine_->configure(policy);
+    latch_ = true;
+}
+
+void
+Relay::tell_of_change() noexcept
+{
+    changed_ = true;
+    latch_ = true;
+}
+
+// What a clock that was set back has put off becomes due, as in bgworker/maintenance.
+void
+Relay::maintain()
+{
+    Database &database = around_.database;
+    if (around_.clock.at() < maintain_at_ || OUTBOX_MUTANT(leaves_late_attempts))
+        return;
+    maintain_at_ = around_.clock.at() + kMaintain;
+    const Time now = around_.clock.wall();
+    const Time latest = now + settings_.policy.backoff_max_ms * kMs + 60 * kSecond;
+    const auto is_late = [&](const Delivery &row)
+    {
+        return row.state == DeliveryState::retrying && row.next_attempt_at > latest &&
+               database.may_change(row.seq);
+    };
+    const auto &rows = database.tables().deliveries;
+    if (database.is_locked(Table::events) ||
+        std::none_of(rows.begin(), rows.end(),
+                     [&](const auto &item) { return is_late(item.second); }))
+        return;
+    around_.trace.say("what the clock has put off is due");
+    database.operate(
+        [&](RelayTables &tables)
+        {
+            for (auto &item : tables.deliveries)
+                if (is_late(item.second))
+                    item.second.next_attempt_at = now;
+        });
+    changed_ = true;
+}
+
+void
+Relay::run_round()
+{
+    maintain();
+    const Time now = around_.clock.at();
+    rounds_++;
+    around_.clock.advance(around_.random.between(5, 60));
+    if (latch_ || now - looked_at_ >= kPollMs * kMs)
+    {
+        look_ = true;
+        looked_at_ = now;
+    }
+    latch_ = false;
+    if (changed_)
+        engine_->deliveries_changed();
+    changed_ = false;
+    const Time began = around_.clock.at();
+    const Engine::Round round = engine_->round(look_);
+    around_.checker.turn(around_.clock.at() - began);
+    constexpr const char *kSteps[] = {"idle", "busy", "full", "standby", "locked", "gone"};
+    if (around_.trace.in_words() && round.step != told_step_)
+        around_.trace.say("the relay is %s", kSteps[static_cast<int>(round.step)]);
+    told_step_ = round.step;
+    if (round.step == StepResult::idle)
+        look_ = false;
+    const long wait_ms = sooner(sooner(round.wait_ms, engine_->replay()), kPollMs);
+    next_at_ = around_.clock.at() + wait_ms * kMs;
+}
+
+void
+Relay::restart()
+{
+    if (state_ != State::running)
+        return;
+    around_.trace.say("the relay is asked to end");
+    source_->ask_to_end();
+    state_ = State::ending;
+    end_by_ = around_.clock.at() + kDrain;
+    next_at_ = around_.clock.at();
+}
+
+void
+Relay::stop(Time pause)
+{
+    around_.trace.say("the relay has ended");
+    around_.database.roll_back_relay();
+    if (engine_)
+        engine_->close(0);
+    engine_.reset();
+    source_.reset();
+    state_ = State::down;
+    next_at_ = around_.clock.at() + pause;
+}
+
+void
+Relay::die()
+{
+    if (state_ != State::down)
+        stop(around_.random.between(50, 1000) * kMs);
+    else
+        next_at_ = std::max(next_at_, around_.clock.at() + 50 * kMs);
+}
+
+// What Kafka acknowledges in the last moments need not be sent again.
+void
+Relay::end_some()
+{
+    const bool waits = engine_->hear_last();
+    const Time now = around_.clock.at();
+    next_at_ = now + 100 * kMs;
+    if (waits && now < end_by_)
+        return;
+    const bool may_write = !around_.database.is_locked(Table::events) &&
+                           !around_.database.is_locked(Table::position) &&
+                           !around_.database.writes_fail();
+    if (engine_->save_last() != SaveResult::gone && gives_up_ && engine_->has_unsaved())
+        next_at_ = now + kSecond;
+    else
+    {
+        if (may_write)
+            around_.checker.relay_has_ended();
+        stop(gives_up_ ? kSecond : 20 * kMs);
+    }
+}
+
+bool
+Relay::has_news() const
+{
+    return latch_ || std::any_of(producers_.begin(), producers_.end(),
+                                 [](const Producer *producer) { return producer->has_news(); });
+}
+
+void
+Relay::advance()
+{
+    for (std::size_t i = 0; i < producers_.size(); i++)
+        producers_[i]->advance();
+    const bool due = next_at_ <= around_.clock.at();
+    try
+    {
+        if (state_ == State::down && due)
+            start();
+        else if (state_ == State::running && (due || has_news()))
+            run_round();
+        else if (state_ == State::ending && (due || has_news()))
+            end_some();
+    }
+    catch (const DatabaseError &)
+    {
+        around_.trace.say("an ERROR ends the relay");
+        around_.database.roll_back_relay();
+        state_ = State::ending;
+        gives_up_ = true;
+        end_by_ = around_.clock.at() + kDrain;
+        next_at_ = around_.clock.at();
+    }
+    catch (const Killed &)
+    {
+        around_.database.roll_back_relay();
+        die();
+        around_.database.crash();
+    }
+    if (source_ && source_->take_written())
+        around_.checker.tables_changed();
+    if (engine_)
+        // What is afloat counts as acknowledged, and may be half as much again.
+        around_.checker.in_flight(engine_->publisher().outstanding(),
+                                  settings_.limits.max_events * 3 / 2 + 2);
+}
+
+Time
+Relay::next_event_at() const
+{
+    Time next = next_at_;
+    for (const Producer *producer : producers_)
+        next = std::min(next, producer->next_event_at());
+    return state_ != State::down && has_news() ? around_.clock.at() : next;
+}
+
+bool
+Relay::is_idle() const
+{
+    return state_ == State::running && engine_->publisher().idle() && !engine_->has_unsaved();
+}
+
+} // namespace outbox::sim

@@ -1,0 +1,107 @@
+// The relay's process in a history: runs the engine as bgworker/relay does, and dies as processes
+// do.
+#pragma once
+
+#include "checker.h"
+#include "world/source.h"
+
+#include "bgworker/engine/engine.h"
+
+#include <memory>
+#include <vector>
+
+namespace outbox::sim
+{
+
+// Counts for nobody.
+class NoTally final : public Tally
+{
+public:
+    std::uint16_t topic(std::string_view) noexcept override { return 0; }
+    void published(const Acknowledged &, const Moment &) noexcept override {}
+    void batch(std::uint16_t, std::size_t) noexcept override {}
+    void refused(std::uint16_t) noexcept override {}
+    void failed(std::uint16_t) noexcept override {}
+    void retried(std::uint16_t) noexcept override {}
+    void flush(bool) noexcept override {}
+};
+
+class Relay final : public Destination
+{
+public:
+    struct Surroundings
+    {
+        SimClock &clock;
+        Random &random;
+        Trace &trace;
+        Database &database;
+        Cluster &cluster;
+        Network &network;
+        Checker &checker;
+    };
+    struct Settings
+    {
+        Engine::Limits limits;
+        FailurePolicy policy;
+        ProducerSettings producer;
+    };
+
+    Relay(const Surroundings &around, const Settings &settings);
+    ~Relay() override;
+
+    // Does what is due by now.
+    void advance();
+    Time next_event_at() const;
+
+    bool is_running() const noexcept { return state_ == State::running; }
+    std::size_t rounds() const noexcept { return rounds_; }
+    // It has nothing to do, and has written so.
+    bool is_idle() const;
+
+    // What happens to it.
+    void wake() noexcept { latch_ = true; } // a commit
+    void tell_of_change() noexcept;         // a person's
+    void restart();
+    void die(); // at once
+    void set_policy(const FailurePolicy &policy);
+
+    std::unique_ptr<Sink> open(Use use, int oversized_batches, Failure &why) override;
+
+private:
+    enum class State
+    {
+        down,
+        running,
+        ending
+    };
+    class Handle;
+
+    void start();
+    void run_round();
+    void maintain();
+    void end_some();
+    void stop(Time pause);
+    bool has_news() const;
+
+    const Surroundings around_;
+    Settings settings_;
+    State state_ = State::down;
+    Time next_at_ = 0; // to start, or the next round, or the next look while it ends
+    Time end_by_ = 0;
+    bool gives_up_ = false; // after an ERROR: ends when all is written
+    bool latch_ = false;
+    bool look_ = true;
+    StepResult told_step_ = StepResult::idle;
+    bool changed_ = false;
+    Time looked_at_ = 0;
+    Time maintain_at_ = 0;
+    std::size_t rounds_ = 0;
+    ProducerId next_producer_ = 1;
+    std::vector<Producer *> producers_;
+    NoTally tally_;
+    NoReplays replays_;
+    std::unique_ptr<SimSource> source_;
+    std::unique_ptr<Engine> engine_;
+};
+
+} // namespace outbox::sim
