@@ -36,7 +36,7 @@ namespace
 {
 
 constexpr long kLockedMs = 100;
-constexpr int kCloseMs = 300;
+constexpr int kCloseMs = 100; // each of up to three producers
 constexpr int kKeptHeap = 32 * 1024 * 1024;
 
 void

@@ -56,11 +56,18 @@ EmbeddedKafka::next_answer()
 void
 EmbeddedKafka::command(const std::string &words, const std::string &expected)
 {
-    process_->write_line(words);
-    const std::string answer = next_answer();
-    if (answer != expected)
-        throw std::runtime_error("the mock broker answered \"" + words + "\" with \"" + answer +
-                                 "\"");
+    std::string answer;
+    if (process_->running())
+    {
+        process_->write_line(words);
+        answer = next_answer();
+    }
+    if (answer == expected)
+        return;
+    if (const std::optional<int> status = process_->wait_for(Milliseconds(0)))
+        throw std::runtime_error("the mock broker ended with " + describe_status(*status) +
+                                 " at or before \"" + words + "\"; its log: " + log_.string());
+    throw std::runtime_error("the mock broker answered \"" + words + "\" with \"" + answer + "\"");
 }
 
 void

@@ -25,6 +25,9 @@ namespace
 {
 
 constexpr int kAllBrokers = -1;
+constexpr std::int16_t kProduce = 0;
+constexpr std::int16_t kFetch = 1;
+constexpr std::int16_t kMetadata = 3;
 constexpr std::size_t kMaxLine = 4096;
 constexpr std::size_t kMaxErrors = 10000;
 
@@ -88,8 +91,9 @@ std::int16_t
 to_request(const std::string &name)
 {
     static const std::map<std::string, std::int16_t> requests = {
-        {"Produce", 0},          {"Fetch", 1},       {"ListOffsets", 2},     {"Metadata", 3},
-        {"FindCoordinator", 10}, {"ApiVersion", 18}, {"InitProducerId", 22},
+        {"Produce", kProduce},   {"Fetch", kFetch},       {"ListOffsets", 2},
+        {"Metadata", kMetadata}, {"FindCoordinator", 10}, {"ApiVersion", 18},
+        {"InitProducerId", 22},
     };
     const auto found = requests.find(name);
     if (found == requests.end())
@@ -114,6 +118,13 @@ public:
     {
         if (cluster_ == nullptr)
             throw std::runtime_error("cannot start the mock cluster");
+        // What librdkafka before 2.10 would crash of: its mock cluster tells those that ask a
+        // broker that is not the leader who is, also when nobody is; and its clients look at the
+        // leader's epoch of partitions that they do not know, when a topic has an error and
+        // partitions, as only the mock cluster has it.
+        offer_up_to(kProduce, 7);
+        offer_up_to(kFetch, 11);
+        offer_up_to(kMetadata, 6);
     }
 
     std::string bootstrap() const { return rd_kafka_mock_cluster_bootstraps(cluster_.get()); }
@@ -155,6 +166,13 @@ private:
             throw std::runtime_error(text);
         }
         return client;
+    }
+
+    void offer_up_to(std::int16_t request, std::int16_t version)
+    {
+        if (rd_kafka_mock_set_apiversion(cluster_.get(), request, 0, version) !=
+            RD_KAFKA_RESP_ERR_NO_ERROR)
+            throw std::runtime_error("cannot limit the versions of requests");
     }
 
     static int broker_of(const Words &words, std::size_t place)
