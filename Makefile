@@ -35,7 +35,7 @@ OBJS = $(patsubst %.cpp,%.o,$(wildcard extension/*.cpp)) $(LAUNCHER_OBJS) $(CORE
 
 # What the relay's process loads on top.
 RELAY = outbox_relay.so
-RELAY_OBJS = $(patsubst %.cpp,%.o,$(wildcard bgworker/*/*.cpp bgworker/sinks/*/*.cpp)) $(CORE_OBJS)
+RELAY_OBJS = $(patsubst %.cpp,%.o,$(wildcard bgworker/*/*.cpp bgworker/*/*/*.cpp)) $(CORE_OBJS)
 
 PG_CONFIG ?= pg_config
 WARNINGS = -Wall -Wextra -Wshadow -Wnon-virtual-dtor $(if $(WERROR),-Werror)

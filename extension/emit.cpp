@@ -171,7 +171,7 @@ jsonb_column(const NewRow &row, EventColumn column)
 
 // A row with the numbers of its own: of a restored dump, or from insert_event(). A dump's
 // transaction ids mean nothing here, so they are marked by their sign until the relay has looked at
-// them; see bgworker/source/restore.cpp.
+// them; see bgworker/source/position/restore.cpp.
 bool
 has_numbers(const NewRow &row)
 {

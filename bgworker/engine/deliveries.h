@@ -15,7 +15,8 @@
 
 #include "event.h"
 #include "failure.h"
-#include "lanes.h"
+
+#include "bgworker/engine/common/lanes.h"
 
 #include <cstddef>
 #include <string>

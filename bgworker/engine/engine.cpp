@@ -2,7 +2,7 @@
 
 #include "mutant.h"
 
-#include "sooner.h"
+#include "bgworker/engine/common/sooner.h"
 
 namespace outbox
 {

@@ -3,9 +3,10 @@
 #pragma once
 
 #include "guarded.h"
-#include "publisher.h"
-#include "replay.h"
 #include "world.h"
+
+#include "bgworker/engine/replay/replay.h"
+#include "bgworker/engine/stream/publisher.h"
 
 namespace outbox
 {

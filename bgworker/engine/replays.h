@@ -2,7 +2,8 @@
 #pragma once
 
 #include "event.h"
-#include "replay_flight.h"
+
+#include "bgworker/engine/replay/replay_flight.h"
 
 #include <cstddef>
 #include <vector>

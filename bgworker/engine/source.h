@@ -16,9 +16,10 @@
 
 #include "event.h"
 #include "failure.h"
-#include "progress.h"
 #include "record.h"
-#include "window_keys.h"
+
+#include "bgworker/engine/common/progress.h"
+#include "bgworker/engine/common/window_keys.h"
 
 #include <cstdint>
 #include <exception>

@@ -1,7 +1,7 @@
 // Who counts what the engine does.
 #pragma once
 
-#include "progress.h"
+#include "bgworker/engine/common/progress.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include "bgworker/source/partition_contents.h"
+#include "bgworker/source/events/partition_contents.h"
 
 #include "partition_state.h"
 

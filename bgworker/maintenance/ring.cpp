@@ -6,7 +6,7 @@
 
 #include "maintenance.h"
 
-#include "bgworker/source/partition_contents.h"
+#include "bgworker/source/events/partition_contents.h"
 #include "bgworker/source/short_transaction.h"
 #include "bgworker/source/spi_call.h"
 

@@ -3,7 +3,7 @@
 #include "ring_store.h"
 
 #include "bgworker/guard.h"
-#include "bgworker/source/attempt.h"
+#include "bgworker/source/records/attempt.h"
 #include "bgworker/source/spi_call.h"
 
 namespace outbox

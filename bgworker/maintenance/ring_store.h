@@ -1,7 +1,7 @@
 // Statements on the tables that decide about a partition of the ring; no decisions.
 #pragma once
 
-#include "bgworker/source/event_reader.h"
+#include "bgworker/source/events/event_reader.h"
 
 namespace outbox
 {

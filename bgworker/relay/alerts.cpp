@@ -1,4 +1,4 @@
-#include "bgworker/engine/threshold.h"
+#include "bgworker/engine/common/threshold.h"
 
 #include "alerts.h"
 

@@ -4,7 +4,7 @@
 
 #include "relay.h"
 
-#include "bgworker/engine/sooner.h"
+#include "bgworker/engine/common/sooner.h"
 
 #include "activity.h"
 #include "session.h"

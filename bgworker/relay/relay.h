@@ -7,7 +7,7 @@
 #include "server_clock.h"
 #include "stats.h"
 
-#include "bgworker/source/pg_deliveries.h"
+#include "bgworker/source/deliveries/pg_deliveries.h"
 #include "bgworker/source/pg_replays.h"
 #include "bgworker/source/pg_source.h"
 

@@ -1,6 +1,6 @@
 // How the relay reads its settings: at its start, after SIGHUP, and after a failure.
 
-#include "bgworker/engine/backoff.h"
+#include "bgworker/engine/common/backoff.h"
 
 #include "relay.h"
 

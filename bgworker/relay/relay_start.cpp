@@ -7,8 +7,8 @@
 
 #include "bgworker/guard.h"
 #include "bgworker/maintenance/ring.h"
-#include "bgworker/source/numbers.h"
-#include "bgworker/source/position_store.h"
+#include "bgworker/source/position/numbers.h"
+#include "bgworker/source/position/position_store.h"
 #include "bgworker/source/relation_lock.h"
 #include "bgworker/source/short_transaction.h"
 

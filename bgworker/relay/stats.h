@@ -2,7 +2,7 @@
 #pragma once
 
 #include "bgworker/engine/tally.h"
-#include "bgworker/engine/topic_table.h"
+#include "bgworker/engine/common/topic_table.h"
 
 #include "extension/stats_memory.h"
 

@@ -8,8 +8,8 @@
 #include "bgworker/maintenance/late_attempts.h"
 #include "bgworker/maintenance/maintenance.h"
 #include "bgworker/maintenance/ring.h"
-#include "bgworker/source/numbers.h"
-#include "bgworker/source/restore.h"
+#include "bgworker/source/position/numbers.h"
+#include "bgworker/source/position/restore.h"
 #include "bgworker/source/short_transaction.h"
 
 #include "extension/core/steady.h"

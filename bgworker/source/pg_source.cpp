@@ -2,15 +2,16 @@
 
 #include "bgworker/guard.h"
 
-#include "durability.h"
-#include "numbers.h"
-#include "position_store.h"
 #include "process.h"
 #include "relation_lock.h"
-#include "removed_events.h"
 #include "replay_tables.h"
 #include "short_transaction.h"
-#include "window_scan.h"
+
+#include "bgworker/source/events/removed_events.h"
+#include "bgworker/source/events/window_scan.h"
+#include "bgworker/source/position/durability.h"
+#include "bgworker/source/position/numbers.h"
+#include "bgworker/source/position/position_store.h"
 
 #include "extension/settings.h"
 

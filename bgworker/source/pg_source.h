@@ -4,9 +4,9 @@
 #include "bgworker/engine/source.h"
 #include "extension/core/routes.h"
 
-#include "event_reader.h"
-#include "event_record.h"
-#include "routing.h"
+#include "bgworker/source/events/event_reader.h"
+#include "bgworker/source/records/event_record.h"
+#include "bgworker/source/records/routing.h"
 
 #include "extension/shared_state.h"
 

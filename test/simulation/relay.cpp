@@ -1,7 +1,7 @@
 #include "relay.h"
 
 #include "bgworker/engine/mutant.h"
-#include "bgworker/engine/sooner.h"
+#include "bgworker/engine/common/sooner.h"
 
 #include <algorithm>
 

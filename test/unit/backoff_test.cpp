@@ -1,4 +1,4 @@
-#include "bgworker/engine/backoff.h"
+#include "bgworker/engine/common/backoff.h"
 
 #include <gtest/gtest.h>
 

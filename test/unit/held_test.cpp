@@ -1,4 +1,4 @@
-#include "bgworker/engine/held.h"
+#include "bgworker/engine/stream/held.h"
 
 #include <gtest/gtest.h>
 

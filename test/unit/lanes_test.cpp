@@ -1,4 +1,4 @@
-#include "bgworker/engine/lanes.h"
+#include "bgworker/engine/common/lanes.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // Positions for tests of Progress.
 #pragma once
 
-#include "bgworker/engine/progress.h"
+#include "bgworker/engine/common/progress.h"
 
 #include <gtest/gtest.h>
 

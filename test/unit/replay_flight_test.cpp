@@ -1,4 +1,4 @@
-#include "bgworker/engine/replay_flight.h"
+#include "bgworker/engine/replay/replay_flight.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "bgworker/engine/token_bucket.h"
+#include "bgworker/engine/common/token_bucket.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "bgworker/engine/topic_table.h"
+#include "bgworker/engine/common/topic_table.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "bgworker/engine/window_keys.h"
+#include "bgworker/engine/common/window_keys.h"
 
 #include <gtest/gtest.h>
 

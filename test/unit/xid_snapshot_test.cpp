@@ -1,4 +1,4 @@
-#include "bgworker/engine/xid_snapshot.h"
+#include "bgworker/engine/common/xid_snapshot.h"
 
 #include <gtest/gtest.h>
 

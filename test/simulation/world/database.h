@@ -6,8 +6,8 @@
 #include "random.h"
 #include "trace.h"
 
-#include "bgworker/engine/window_keys.h"
-#include "bgworker/engine/xid_snapshot.h"
+#include "bgworker/engine/common/window_keys.h"
+#include "bgworker/engine/common/xid_snapshot.h"
 
 #include <map>
 #include <optional>

@@ -1,0 +1,129 @@
+// Which topics, partitions and keys are blocked.
+#pragma once
+
+#include "bgworker/engine/clock.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <unordered_map>
+
+namespace outbox
+{
+
+// What must stay in order: a topic and key, a partition of a topic, or a whole topic. The hash is
+// stored in outbox.deliveries, so it never changes. Two lanes that share a hash only wait for each
+// other.
+using Lane = std::uint64_t;
+
+#ifdef OUTBOX_MUTANTS
+// Lanes go out in the order of their hashes: with another salt, in another one.
+inline Lane lane_salt = 0;
+#endif
+
+Lane topic_lane(std::string_view topic) noexcept;
+Lane partition_lane(std::string_view topic, std::int32_t partition) noexcept;
+Lane key_lane(std::string_view topic, std::string_view key) noexcept;
+
+// What is known of a lane that has events in outbox.deliveries.
+struct Line
+{
+    enum class State : unsigned char
+    {
+        clear,
+        blocked,   // behind an event that Kafka refused
+        releasing, // nothing blocks it any more; the line goes out before anything new
+        closing    // the last of it is on its way; what is new waits in memory
+    };
+    static constexpr std::uint32_t kWholeGroup = 512;
+    static constexpr std::uint32_t kFirstGroup = 32;
+
+    State state = State::clear;
+    bool isolating = false; // fewer go out together, as one of them is refused
+    bool halved = false;    // for what came back of this group
+    std::uint32_t group = kFirstGroup;
+    std::uint32_t in_flight = 0;
+    // Handed over by the stream of new events before they were set aside, and not given up yet.
+    std::uint32_t afloat = 0;
+    // The stream's events before this tag are to be acknowledged before any of the line goes out.
+    std::uint64_t barrier = 0;
+    // All that waits up to here is on its way.
+    bool has_cursor = false;
+    std::int64_t cursor = 0;
+    Steady since;    // closing
+    Lane behind = 0; // the wider lane that its next event waits for, while that is blocked
+
+    // An event joins the line. It may have a lower number than some that are on their way: numbers
+    // are drawn before the commit. Later events of its key may not go before it.
+    void joined(std::int64_t seq) noexcept
+    {
+        if (has_cursor && seq <= cursor)
+            cursor = seq - 1;
+    }
+};
+
+// The lanes that have events in outbox.deliveries. Events of such a lane are not handed over but
+// join the line there. Costs memory for each lane, none for each event.
+class Lanes
+{
+public:
+    using State = Line::State;
+
+    State state(Lane lane) const noexcept
+    {
+        const auto found = lanes_.find(lane);
+        return found == lanes_.end() ? State::clear : found->second.state;
+    }
+
+    Line *find(Lane lane) noexcept
+    {
+        const auto found = lanes_.find(lane);
+        return found == lanes_.end() ? nullptr : &found->second;
+    }
+
+    // Throw std::bad_alloc. A lane that was clear gets the barrier.
+    void block(Lane lane, std::uint64_t barrier = 0) { set(lane, State::blocked, barrier); }
+    void release(Lane lane, std::uint64_t barrier = 0) { set(lane, State::releasing, barrier); }
+
+    // Of a lane that is being released.
+    void close(Line &line, Steady now) noexcept
+    {
+        line.state = State::closing;
+        line.since = now;
+    }
+
+    void clear(Lane lane) noexcept
+    {
+        if (is_open(state(lane)))
+            releasing_--;
+        lanes_.erase(lane);
+    }
+
+    std::size_t size() const noexcept { return lanes_.size(); }
+    // Those being closed included.
+    std::size_t releasing() const noexcept { return releasing_; }
+
+    const std::unordered_map<Lane, Line> &all() const noexcept { return lanes_; }
+    std::unordered_map<Lane, Line> &all() noexcept { return lanes_; }
+
+private:
+    static bool is_open(State state) noexcept
+    {
+        return state == State::releasing || state == State::closing;
+    }
+
+    void set(Lane lane, State to, std::uint64_t barrier)
+    {
+        Line &line = lanes_[lane];
+        if (line.state == State::clear)
+            line.barrier = barrier;
+        releasing_ += is_open(to) ? 1 : 0;
+        releasing_ -= is_open(line.state) ? 1 : 0;
+        line.state = to;
+    }
+
+    std::unordered_map<Lane, Line> lanes_;
+    std::size_t releasing_ = 0;
+};
+
+} // namespace outbox

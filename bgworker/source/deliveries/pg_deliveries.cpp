@@ -1,0 +1,156 @@
+// Rows of outbox.deliveries come and go: events are set aside, and removed when they are published.
+
+#include "bgworker/guard.h"
+
+#include "pg_deliveries.h"
+
+#include "delivery_values.h"
+#include "same_number.h"
+
+#include "bgworker/source/spi_call.h"
+
+namespace outbox
+{
+
+namespace
+{
+
+constexpr const char *kParkWaiting =
+    "insert into outbox.deliveries (seq, xid, slot, event_id, lane, topic, partition_key, state, "
+    "blocking) values ($1, $2, $3, $4, $5, $6, $7, 'WAITING', false) on conflict do nothing";
+
+// A dump may bring any number.
+#define ONE_MORE_ATTEMPT "least(d.attempts, 2147483646) + 1"
+
+constexpr const char *kParkRefused =
+    "insert into outbox.deliveries as d (seq, xid, slot, event_id, lane, topic, partition_key, "
+    "state, blocking, attempts, next_attempt_at, last_error, failed_at) "
+    "values ($1, $2, $3, $4, $5, $6, $7, case when $11 = 1 then 'FAILED' else 'RETRYING' end, "
+    "$8, 1, case when $11 = 1 then null else $9 end, $10, clock_timestamp()) "
+    "on conflict (seq) do update set lane = excluded.lane, topic = excluded.topic, "
+    "blocking = excluded.blocking, attempts = " ONE_MORE_ATTEMPT
+    ", last_error = excluded.last_error, failed_at = coalesce(d.failed_at, excluded.failed_at), "
+    "state = case when $11 > 0 and " ONE_MORE_ATTEMPT " >= $11 then 'FAILED' else 'RETRYING' end, "
+    "next_attempt_at = case when $11 > 0 and " ONE_MORE_ATTEMPT " >= $11 then null else $9 end "
+    "where d.state <> 'DISCARDED' and d.event_id = excluded.event_id returning d.state";
+
+constexpr const char *kRemove =
+    "with free as materialized "
+    " (select d.seq from outbox.deliveries d where d.seq = any ($1) for update skip locked) "
+    "delete from outbox.deliveries d using free f where d.seq = f.seq and d.state <> 'DISCARDED'";
+
+constexpr const char *kRemaining = "select d.seq from outbox.deliveries d "
+                                   "where d.seq = any ($1) and d.state <> 'DISCARDED'";
+
+constexpr int kParkColumns = 7;
+
+void
+set_event(const Event &event, Lane lane, Oid *types, Datum *values)
+{
+    const Oid event_types[] = {INT8OID, INT8OID, INT2OID, UUIDOID, INT8OID, TEXTOID, TEXTOID};
+    memcpy(types, event_types, sizeof(event_types));
+    values[0] = Int64GetDatum(event.numbers.seq);
+    values[1] = Int64GetDatum(event.numbers.xid);
+    values[2] = Int16GetDatum(static_cast<int16>(event.numbers.slot));
+    values[3] = uuid_datum(event);
+    values[4] = Int64GetDatum(static_cast<int64>(lane));
+    values[5] = text_datum(event.topic);
+    values[6] = text_datum(event.key);
+}
+
+Written
+write_refusal(const Event &event, Lane lane, const RefusalNote &note)
+{
+    Oid types[kParkColumns + 4];
+    Datum values[kParkColumns + 4];
+    spi_connect();
+    set_event(event, lane, types, values);
+    char error[sizeof(note.failure.name) + sizeof(note.failure.text) + 2];
+    snprintf(error, sizeof(error), "%s: %s", note.failure.name, note.failure.text);
+    const Oid more[] = {BOOLOID, TIMESTAMPTZOID, TEXTOID, INT4OID};
+    memcpy(types + kParkColumns, more, sizeof(more));
+    values[kParkColumns] = BoolGetDatum(note.blocking);
+    values[kParkColumns + 1] = TimestampTzGetDatum(note.next_attempt_at);
+    values[kParkColumns + 2] = CStringGetTextDatum(error);
+    values[kParkColumns + 3] = Int32GetDatum(note.max_attempts);
+    spi_execute(kParkRefused, kParkColumns + 4, types, values, SPI_OK_INSERT_RETURNING);
+    if (SPI_processed == 0 && displace_other(event))
+        spi_execute(kParkRefused, kParkColumns + 4, types, values, SPI_OK_INSERT_RETURNING);
+    Written result = Written::kept;
+    if (SPI_processed == 1)
+        result =
+            strcmp(SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1), "FAILED") == 0
+                ? Written::failed
+                : Written::retrying;
+    SPI_finish();
+    return result;
+}
+
+void
+remove_rows(std::vector<std::int64_t> &seqs)
+{
+    spi_connect();
+    Oid types[] = {INT8ARRAYOID};
+    Datum values[] = {PointerGetDatum(int8_array(seqs.data(), seqs.size()))};
+    spi_execute(kRemove, 1, types, values, SPI_OK_DELETE);
+    const bool all = SPI_processed == seqs.size();
+    seqs.clear();
+    if (!all)
+    {
+        spi_execute(kRemaining, 1, types, values, SPI_OK_SELECT);
+        for (uint64 i = 0; i < SPI_processed; i++)
+        {
+            bool is_null;
+            seqs.push_back(DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc,
+                                                       1, &is_null))); // never more than there were
+        }
+    }
+    SPI_finish();
+}
+
+} // namespace
+
+void
+PgDeliveries::park_waiting(const Event &event, Lane lane)
+{
+    from_postgres<NotWritten>(
+        [&]
+        {
+            Oid types[kParkColumns];
+            Datum values[kParkColumns];
+            spi_connect();
+            set_event(event, lane, types, values);
+            static SPIPlanPtr plan = nullptr;
+            spi_execute_kept(&plan, kParkWaiting, kParkColumns, types, values, SPI_OK_INSERT);
+            if (SPI_processed == 0 && displace_other(event))
+                spi_execute_kept(&plan, kParkWaiting, kParkColumns, types, values, SPI_OK_INSERT);
+            SPI_finish();
+        });
+}
+
+Written
+PgDeliveries::park_refused(const Event &event, Lane lane, const RefusalNote &note)
+{
+    Written result = Written::kept;
+    from_postgres<NotWritten>(
+        [&]
+        {
+            if (is_free(event.numbers.seq))
+                result = write_refusal(event, lane, note);
+            else
+            {
+                spi_connect();
+                (void) displace_other(event); // it is held, so that is an error
+                SPI_finish();
+            }
+        });
+    return result;
+}
+
+void
+PgDeliveries::remove_delivered(std::vector<std::int64_t> &seqs)
+{
+    from_postgres<NotWritten>([&] { remove_rows(seqs); });
+}
+
+} // namespace outbox

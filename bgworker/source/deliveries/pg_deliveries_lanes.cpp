@@ -1,0 +1,167 @@
+// What the table outbox.deliveries says of lanes, and as a whole.
+
+#include "bgworker/guard.h"
+
+#include "pg_deliveries.h"
+
+#include "same_number.h"
+
+#include "bgworker/source/spi_call.h"
+
+namespace outbox
+{
+
+namespace
+{
+
+constexpr const char *kHasRow =
+    "select from outbox.deliveries d where d.seq = $1 and d.event_id = $2";
+
+constexpr const char *kHasBehind =
+    "select from outbox.deliveries d where d.lane = $1 and d.seq > $2 "
+    "and (d.state = 'WAITING' "
+    " or d.blocking and (d.state = 'RETRYING' or d.state = 'FAILED')) limit 1";
+
+constexpr const char *kLastSeq =
+    "select d.seq from outbox.deliveries d order by d.seq desc limit 1";
+
+constexpr const char *kIsBlocked =
+    "select from outbox.deliveries d where d.lane = $1 and d.blocking "
+    "and (d.state = 'RETRYING' or d.state = 'FAILED') limit 1";
+
+constexpr const char *kBlocked =
+    "select distinct d.lane from outbox.deliveries d "
+    "where d.blocking and (d.state = 'RETRYING' or d.state = 'FAILED')";
+
+// One look into the index for each lane, however many events wait in it.
+constexpr const char *kWaitingLanes =
+    "with recursive lanes (lane) as ("
+    " (select d.lane from outbox.deliveries d where d.state = 'WAITING' "
+    "  order by d.lane limit 1)"
+    " union all"
+    " select (select d.lane from outbox.deliveries d where d.state = 'WAITING' "
+    "         and d.lane > l.lane order by d.lane limit 1)"
+    " from lanes l where l.lane is not null)"
+    "select l.lane from lanes l where l.lane is not null";
+
+void
+select_lanes(const char *statement, std::vector<Lane> &lanes)
+{
+    spi_connect();
+    spi_execute(statement, 0, nullptr, nullptr, SPI_OK_SELECT);
+    for (uint64 i = 0; i < SPI_processed; i++)
+    {
+        bool is_null;
+        const Lane lane = static_cast<Lane>(DatumGetInt64(
+            SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1, &is_null)));
+        call_cpp([&] { lanes.push_back(lane); });
+    }
+    SPI_finish();
+}
+
+// The number that a statement gives, or the lowest one when it gives none.
+int64
+select_seq(const char *statement)
+{
+    spi_connect();
+    spi_execute(statement, 0, nullptr, nullptr, SPI_OK_SELECT);
+    bool is_null;
+    const int64 seq = SPI_processed == 0
+                          ? PG_INT64_MIN
+                          : DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[0],
+                                                        SPI_tuptable->tupdesc, 1, &is_null));
+    SPI_finish();
+    return seq;
+}
+
+} // namespace
+
+std::int64_t
+PgDeliveries::last_seq()
+{
+    std::int64_t seq = 0;
+    from_postgres([&] { seq = select_seq(kLastSeq); });
+    return seq;
+}
+
+bool
+PgDeliveries::is_lane_blocked(Lane lane)
+{
+    bool blocked = false;
+    from_postgres(
+        [&]
+        {
+            Oid types[] = {INT8OID};
+            Datum values[] = {Int64GetDatum(static_cast<int64>(lane))};
+            spi_connect();
+            spi_execute(kIsBlocked, 1, types, values, SPI_OK_SELECT);
+            blocked = SPI_processed > 0;
+            SPI_finish();
+        });
+    return blocked;
+}
+
+bool
+PgDeliveries::has_row(const Event &event)
+{
+    bool found = false;
+    from_postgres(
+        [&]
+        {
+            Oid types[] = {INT8OID, UUIDOID};
+            Datum values[] = {Int64GetDatum(event.numbers.seq), uuid_datum(event)};
+            spi_connect();
+            static SPIPlanPtr plan = nullptr;
+            spi_execute_kept(&plan, kHasRow, 2, types, values, SPI_OK_SELECT);
+            found = SPI_processed > 0;
+            SPI_finish();
+        });
+    return found;
+}
+
+bool
+PgDeliveries::has_behind(Lane lane, std::int64_t seq)
+{
+    bool found = false;
+    from_postgres(
+        [&]
+        {
+            Oid types[] = {INT8OID, INT8OID};
+            Datum values[] = {Int64GetDatum(static_cast<int64>(lane)), Int64GetDatum(seq)};
+            spi_connect();
+            static SPIPlanPtr plan = nullptr;
+            spi_execute_kept(&plan, kHasBehind, 2, types, values, SPI_OK_SELECT);
+            found = SPI_processed > 0;
+            SPI_finish();
+        });
+    return found;
+}
+
+void
+PgDeliveries::blocked_lanes(std::vector<Lane> &lanes)
+{
+    from_postgres([&] { select_lanes(kBlocked, lanes); });
+}
+
+void
+PgDeliveries::waiting_lanes(std::vector<Lane> &lanes)
+{
+    from_postgres([&] { select_lanes(kWaitingLanes, lanes); });
+}
+
+bool
+PgDeliveries::is_paused()
+{
+    bool paused = false;
+    from_postgres(
+        [&]
+        {
+            spi_connect();
+            spi_execute("select from outbox.pauses limit 1", 0, nullptr, nullptr, SPI_OK_SELECT);
+            paused = SPI_processed > 0;
+            SPI_finish();
+        });
+    return paused;
+}
+
+} // namespace outbox

@@ -1,0 +1,108 @@
+// Rows of outbox.deliveries move to another lane or topic, as routes change.
+
+#include "bgworker/guard.h"
+
+#include "pg_deliveries.h"
+
+#include "delivery_values.h"
+
+#include "bgworker/source/spi_call.h"
+
+#include "extension/text_view.h"
+
+namespace outbox
+{
+
+namespace
+{
+
+constexpr const char *kMove =
+    "update outbox.deliveries d "
+    "set lane = $2, state = 'WAITING', blocking = false, next_attempt_at = null "
+    "where d.seq = $1 and (d.state = 'WAITING' or d.state = 'RETRYING')";
+
+constexpr const char *kMoveTopic =
+    "update outbox.deliveries d set lane = $2, topic = $3, "
+    "state = case when d.state = 'RETRYING' and d.blocking then 'WAITING' else d.state end, "
+    "blocking = d.blocking and d.state = 'FAILED', "
+    "attempts = case when d.state = 'FAILED' then d.attempts else 0 end, "
+    "next_attempt_at = "
+    " case when d.state = 'RETRYING' and not d.blocking then clock_timestamp() end "
+    "where d.seq = $1";
+
+constexpr const char *kBehind =
+    "select d.seq, d.xid, d.slot, d.topic, d.lane, "
+    "d.state = 'WAITING' or (d.state = 'RETRYING' and d.blocking) from outbox.deliveries d "
+    "where d.seq > $1 and d.state <> 'DISCARDED' order by d.seq limit $2";
+
+} // namespace
+
+bool
+PgDeliveries::move_to_lane(std::int64_t seq, Lane lane)
+{
+    bool moved = false;
+    from_postgres<NotWritten>(
+        [&]
+        {
+            moved = is_free(seq);
+            if (!moved)
+                return;
+            Oid types[] = {INT8OID, INT8OID};
+            Datum values[] = {Int64GetDatum(seq), Int64GetDatum(static_cast<int64>(lane))};
+            spi_connect();
+            spi_execute(kMove, 2, types, values, SPI_OK_UPDATE);
+            SPI_finish();
+        });
+    return moved;
+}
+
+void
+PgDeliveries::rows_behind(std::int64_t after, int count, std::vector<MovedRow> &rows)
+{
+    from_postgres(
+        [&]
+        {
+            Oid types[] = {INT8OID, INT8OID};
+            Datum values[] = {Int64GetDatum(after), Int64GetDatum(static_cast<int64>(count))};
+            spi_connect();
+            spi_execute(kBehind, 2, types, values, SPI_OK_SELECT);
+            for (uint64 i = 0; i < SPI_processed; i++)
+            {
+                bool is_null;
+                const auto value = [&](int column) {
+                    return SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, column,
+                                         &is_null);
+                };
+                const EventNumbers numbers = {DatumGetInt64(value(1)), DatumGetInt64(value(2)),
+                                              DatumGetInt16(value(3))};
+                const std::string_view topic = text_view(DatumGetTextPP(value(4)));
+                const Lane lane = static_cast<Lane>(DatumGetInt64(value(5)));
+                const bool in_line = DatumGetBool(value(6));
+                call_cpp([&] { rows.push_back({numbers, std::string(topic), lane, in_line}); });
+            }
+            SPI_finish();
+        });
+}
+
+bool
+PgDeliveries::move_to_topic(std::int64_t seq, std::string_view topic, Lane lane)
+{
+    bool moved = false;
+    from_postgres<NotWritten>(
+        [&]
+        {
+            moved = is_free(seq);
+            if (!moved)
+                return;
+            Oid types[] = {INT8OID, INT8OID, TEXTOID};
+            Datum values[] = {Int64GetDatum(seq), Int64GetDatum(static_cast<int64>(lane)),
+                              text_datum(topic)};
+            spi_connect();
+            static SPIPlanPtr plan = nullptr;
+            spi_execute_kept(&plan, kMoveTopic, 3, types, values, SPI_OK_UPDATE);
+            SPI_finish();
+        });
+    return moved;
+}
+
+} // namespace outbox

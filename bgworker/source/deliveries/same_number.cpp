@@ -1,0 +1,68 @@
+#include "same_number.h"
+
+#include "bgworker/source/spi_call.h"
+
+namespace outbox
+{
+
+namespace
+{
+
+constexpr const char *kOther = "select d.event_id, d.state = 'DISCARDED' from outbox.deliveries d "
+                               "where d.seq = $1 and d.event_id <> $2";
+
+// A row that another transaction has locked stays.
+constexpr const char *kRemoveDiscarded =
+    "with free as materialized (select d.seq from outbox.deliveries d "
+    " where d.seq = $1 and d.event_id <> $2 and d.state = 'DISCARDED' for update skip locked) "
+    "delete from outbox.deliveries d using free f where d.seq = f.seq";
+
+void
+refuse_number(const Event &event, Datum other)
+{
+    char id[kUuidText];
+    write_uuid(event.id, id);
+    ereport(ERROR,
+            (errcode(ERRCODE_UNIQUE_VIOLATION),
+             errmsg("outbox: event %s cannot be set aside: event %s in outbox.deliveries has the "
+                    "same number",
+                    id, DatumGetCString(DirectFunctionCall1(uuid_out, other))),
+             errdetail("The number is %lld; outbox.events_seq was set back. Nothing new is "
+                       "published until that row is gone.",
+                       static_cast<long long>(event.numbers.seq)),
+             errhint("Settle the other event, with outbox.discard() if it is not published.")));
+}
+
+} // namespace
+
+Datum
+uuid_datum(const Event &event)
+{
+    pg_uuid_t *id = static_cast<pg_uuid_t *>(palloc(sizeof(pg_uuid_t)));
+    memcpy(id->data, event.id.data(), UUID_LEN);
+    return UUIDPGetDatum(id);
+}
+
+bool
+displace_other(const Event &event)
+{
+    Oid types[] = {INT8OID, UUIDOID};
+    Datum values[] = {Int64GetDatum(event.numbers.seq), uuid_datum(event)};
+    spi_execute(kOther, 2, types, values, SPI_OK_SELECT);
+    if (SPI_processed == 0)
+        return false;
+    bool is_null;
+    HeapTuple row = SPI_tuptable->vals[0];
+    TupleDesc desc = SPI_tuptable->tupdesc;
+    const Datum other = SPI_getbinval(row, desc, 1, &is_null);
+    if (DatumGetBool(SPI_getbinval(row, desc, 2, &is_null)))
+    {
+        spi_execute(kRemoveDiscarded, 2, types, values, SPI_OK_DELETE);
+        if (SPI_processed > 0)
+            return true;
+    }
+    refuse_number(event, other);
+    return false;
+}
+
+} // namespace outbox
