@@ -67,13 +67,15 @@ expect_second_waits_for_first(const Settings &settings, const std::string &reaso
     OwnCluster server(settings);
     TestDatabase first(server);
     expect_published(server, first.name(), first.type());
+    // It may have had to wait itself, for the relay that looked for the extension in "postgres".
+    const size_t before = count_in_log(server, warning);
     TestDatabase second(server);
     TestDatabase third(server);
     Db db = second.connect();
     db.exec("select outbox.emit($1, 'k', 'e', '{}')", second.type());
     EXPECT_TRUE(is_absent_because(second, reason));
     EXPECT_TRUE(is_absent_because(third, reason));
-    EXPECT_TRUE(wait_until(kSoon, [&] { return server.log_contains(warning); }));
+    EXPECT_TRUE(wait_until(kSoon, [&] { return count_in_log(server, warning) > before; }));
     EXPECT_TRUE(relays_become(server, 1));
     third.connect().exec("drop extension outbox");
 
@@ -81,7 +83,7 @@ expect_second_waits_for_first(const Settings &settings, const std::string &reaso
     EXPECT_TRUE(second.reaches_state("running"));
     EXPECT_EQ(db.value("select outbox.drain('20 s')"), "t");
     EXPECT_EQ(db.value("select count(last_error) from outbox.relay_status"), "0");
-    EXPECT_EQ(count_in_log(server, warning), 1U) << server.log_text();
+    EXPECT_EQ(count_in_log(server, warning), before + 1) << server.log_text();
 }
 
 } // namespace
