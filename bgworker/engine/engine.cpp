@@ -180,7 +180,7 @@ Engine::save_last()
 void
 Engine::close(int wait_ms) noexcept
 {
-    replay_.drop_producer(wait_ms);
+    replay_.close(wait_ms);
     publisher_.close(wait_ms);
 }
 

@@ -3,13 +3,20 @@
 
 #include "event.h"
 
-#include "bgworker/engine/replay/replay_flight.h"
-
 #include <cstddef>
 #include <vector>
 
 namespace outbox
 {
+
+// How many of its events are through, from the first on without a gap, and in which way.
+struct ReplayCounts
+{
+    std::int64_t published = 0;
+    std::int64_t refused = 0;
+    std::int64_t missing = 0; // not there any more
+    std::int64_t total() const noexcept { return published + refused + missing; }
+};
 
 struct ReplayRequest
 {
@@ -19,7 +26,7 @@ struct ReplayRequest
     std::array<unsigned char, 16> id;
     char id_text[37];
     std::int64_t total;
-    ReplayFlight::Counts counts;
+    ReplayCounts counts;
     int rate_per_second;
     char topic[kTopicSize]; // empty: where each event goes
     char last_error[kErrorSize];

@@ -14,11 +14,13 @@ namespace
 // What asks for a replay wakes the relay; this is for what did not.
 constexpr int kLookMs = 10 * 1000;
 constexpr int kSaveMs = 200;
+constexpr int kHeldMs = 100; // until a row that a person holds is tried again
 
 } // namespace
 
-Replay::Replay(const World &world)
-    : world_(world), source_(world.source), replays_(world.replays), clock_(world.clock)
+Replay::Replay(const World &world) noexcept
+    : source_(world.source), row_(world.replays), sink_(world, row_, list_),
+      sending_(world, row_, list_, sink_)
 {
 }
 
@@ -26,45 +28,27 @@ Replay::Replay(const World &world)
 void
 Replay::leave_request() noexcept
 {
-    if (producer_ && producer_->outstanding() > 0)
-        producer_->purge();
-    drop_producer(0);
+    sink_.abandon();
     active_ = false;
     look_ = true; // for the next one
 }
 
 void
-Replay::drop_producer(int wait_ms) noexcept
-{
-    if (producer_)
-        (void) producer_->close(wait_ms);
-    producer_.reset();
-}
-
-void
 Replay::begin_request(Steady now)
 {
-    flight_.start(request_.counts, request_.total);
-    bucket_.configure(request_.rate_per_second, now.us);
-    backoff_ = Backoff();
-    backoff_.configure(policy_.backoff_initial_ms, policy_.backoff_max_ms);
+    sending_.begin(now);
+    sink_.begin(policy_);
+    list_.forget();
     active_ = true;
-    halted_ = false;
-    unsaved_ = false;
-    held_ = false;
-    next_attempt_at_ = {};
-    oversized_batches_ = 0;
-    batch_too_large_ = false;
-    chunk_number_ = -1;
     first_ = -1;
-    published_at_ = {};
+    const ReplayRequest &request = row_.request();
     char text[200];
     LogLine line;
     line.text = text;
     std::snprintf(text, sizeof text, "outbox: replay %s %s: %lld of %lld events left",
-                  request_.id_text, request_.begun ? "continues" : "begins",
-                  static_cast<long long>(request_.total - request_.counts.total()),
-                  static_cast<long long>(request_.total));
+                  request.id_text, request.begun ? "continues" : "begins",
+                  static_cast<long long>(request.total - request.counts.total()),
+                  static_cast<long long>(request.total));
     source_.log(line);
 }
 
@@ -76,7 +60,7 @@ Replay::look(Steady now)
     look_at_ = plus_ms(now, kLookMs);
     if (active_)
     {
-        const Replays::Found found = replays_.look_at(request_);
+        const Replays::Found found = row_.look();
         if (found == Replays::Found::locked)
             look_at_ = plus_ms(now, kHeldMs);
         if (found != Replays::Found::cancelled)
@@ -84,7 +68,7 @@ Replay::look(Steady now)
         leave_request();
         look_ = false;
     }
-    switch (replays_.take(request_))
+    switch (row_.take())
     {
     case Replays::Taken::taken:
         begin_request(now);
@@ -99,17 +83,11 @@ Replay::look(Steady now)
     }
 }
 
-// False when a person holds the row; or it was cancelled, which the next look finds.
 bool
 Replay::save(Steady now, const char *ended)
 {
-    request_.counts = flight_.counts();
-    const bool saved = replays_.save(request_, ended);
-    saved_at_ = now;
-    held_ = !saved;
-    if (saved)
-        unsaved_ = false;
-    else
+    const bool saved = row_.save(now, ended);
+    if (!saved)
         look_at_ = plus_ms(now, kHeldMs);
     return saved;
 }
@@ -119,21 +97,22 @@ Replay::end(Steady now, const char *state)
 {
     if (!save(now, state))
         return; // tried again
-    const ReplayFlight::Counts &counts = flight_.counts();
+    const ReplayFlight &flight = row_.flight();
+    const ReplayRequest &request = row_.request();
     char text[700];
     LogLine line;
     line.text = text;
-    if (flight_.done())
+    if (flight.done())
         std::snprintf(text, sizeof text,
                       "outbox: replay %s is done: %lld events published, %lld refused, %lld not "
                       "there any more",
-                      request_.id_text, static_cast<long long>(counts.published),
-                      static_cast<long long>(counts.refused),
-                      static_cast<long long>(counts.missing));
+                      request.id_text, static_cast<long long>(flight.counts().published),
+                      static_cast<long long>(flight.counts().refused),
+                      static_cast<long long>(flight.counts().missing));
     else
     {
-        std::snprintf(text, sizeof text, "outbox: replay %s has failed: %s", request_.id_text,
-                      request_.last_error);
+        std::snprintf(text, sizeof text, "outbox: replay %s has failed: %s", request.id_text,
+                      request.last_error);
         line.level = LogLine::Level::warning;
         line.hint = "See outbox.replays; ask for another one when it is mended.";
     }
@@ -144,8 +123,36 @@ Replay::end(Steady now, const char *state)
 void
 Replay::save_now(Steady now)
 {
-    if (active_ && (flight_.settle() || unsaved_))
+    if (!active_)
+        return;
+    row_.settle();
+    if (row_.has_news())
         (void) save(now, nullptr);
+}
+
+// An event that does not come through while others do will not: its topic is not to be had, and
+// librdkafka says nothing. While nothing comes through, it is Kafka, and the replay waits.
+bool
+Replay::watch_stuck(const Chance &chance, Steady now)
+{
+    constexpr int kStuckMs = 30 * 1000;
+    const ReplayFlight &flight = row_.flight();
+    if (flight.on_their_way() == 0 || flight.first() != first_ || sink_.is_halted())
+    {
+        first_ = flight.first();
+        first_since_ = now;
+        return false;
+    }
+    if (!has_passed(first_since_, now, kStuckMs))
+        return false;
+    const Steady half_ago = plus_ms(now, -kStuckMs / 2);
+    const bool others_flow = std::max(chance.live_published_at, sink_.published_at()) > half_ago;
+    row_.note_error("_TIMED_OUT",
+                    others_flow ? "an event was not acknowledged for 30 seconds, while others "
+                                  "were; is its topic there, and may be written?"
+                                : "nothing was acknowledged for 30 seconds");
+    first_since_ = now;
+    return others_flow;
 }
 
 long
@@ -153,22 +160,23 @@ Replay::advance(const Chance &chance, Steady now)
 {
     // So many in a row are no exceptions.
     constexpr int kMostRefusedInARow = 100;
-    if (flight_.settle())
-        unsaved_ = true;
-    const bool pause = held_ && !has_passed(saved_at_, now, kHeldMs);
-    if (pause)
+    row_.settle();
+    if (row_.is_held() && !has_passed(row_.saved_at(), now, kHeldMs))
         return kHeldMs;
-    if (flight_.done() || flight_.refused_in_a_row() >= kMostRefusedInARow ||
+    const ReplayFlight &flight = row_.flight();
+    if (flight.done() || flight.refused_in_a_row() >= kMostRefusedInARow ||
         watch_stuck(chance, now))
     {
-        end(now, flight_.done() ? "DONE" : "FAILED");
+        end(now, flight.done() ? "DONE" : "FAILED");
         return active_ ? kHeldMs : 0;
     }
-    if (held_ || (unsaved_ && has_passed(saved_at_, now, kSaveMs)))
+    if (row_.is_held() || (row_.has_news() && has_passed(row_.saved_at(), now, kSaveMs)))
         if (!save(now, nullptr))
             return kHeldMs;
-    const long save_ms = unsaved_ ? kSaveMs : -1;
-    const long wait_ms = halted_ ? recover(now) : chance.may_send ? send(now) : -1;
+    const long save_ms = row_.has_news() ? kSaveMs : -1;
+    const long wait_ms = sink_.is_halted() ? sink_.recover(now)
+                         : chance.may_send ? sending_.send(now)
+                                           : -1;
     return sooner(wait_ms, save_ms);
 }
 
@@ -184,7 +192,7 @@ Replay::step(const Chance &chance, Steady now)
     if (!active_)
         return look_ms;
     const long wait_ms = sooner(look_ms, advance(chance, now));
-    return producer_ ? sooner(wait_ms, producer_->serve_within_ms()) : wait_ms;
+    return sink_.is_there() ? sooner(wait_ms, sink_->serve_within_ms()) : wait_ms;
 }
 
 } // namespace outbox

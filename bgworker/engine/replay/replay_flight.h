@@ -1,6 +1,8 @@
 // The events of a replay that are on their way.
 #pragma once
 
+#include "bgworker/engine/replays.h"
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -17,13 +19,7 @@ public:
     static constexpr std::size_t kMost = 256;
     static constexpr std::size_t kMostBytes = static_cast<std::size_t>(4) * 1024 * 1024;
 
-    struct Counts
-    {
-        std::int64_t published = 0;
-        std::int64_t refused = 0;
-        std::int64_t missing = 0; // not there any more
-        std::int64_t total() const noexcept { return published + refused + missing; }
-    };
+    using Counts = ReplayCounts;
 
     // Begins behind the events that are counted, of `size` in all.
     void start(const Counts &counts, std::int64_t size) noexcept;
