@@ -16,8 +16,8 @@ enum class FailureClass : unsigned char
     // One topic, or a partition of it: missing, not writable or wrongly configured; others are
     // fine. No attempt of an event is counted: it is retried for ever.
     topic,
-    // A record was refused, or the batch that held it: counts as an attempt of the event. Where
-    // the sink refuses batches, the culprit is found by sending fewer together.
+    // A record was refused, or the batch that held it: counts as an attempt of the event. Any of
+    // those that were given up together may be the culprit, which is found by sending fewer.
     event,
     // The sink is dead: serve what is left, close it, open another.
     fatal,

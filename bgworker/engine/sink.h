@@ -61,10 +61,10 @@ struct Offer
 
 // Every queued record gets exactly one delivered() or failed(), unless the sink is closed before.
 // Records that go to one partition arrive in the order in which they were queued, and none arrives
-// behind one that was given up with the class event: where the sink refuses batches, it dies of
-// that (see fatal(), Failure::consequence), so whatever had been queued behind it is given up as
-// well. Records given up with the class topic were never sent, nor was anything behind them in that
-// partition before they were reported.
+// behind one that was given up with the class event: the sink dies of that (see fatal(),
+// Failure::consequence), so whatever had been queued behind it is given up as well. Records given
+// up with the class topic were never sent, nor was anything behind them in that partition before
+// they were reported.
 class Sink
 {
 public:
@@ -121,10 +121,6 @@ public:
     virtual bool close(int timeout_ms) noexcept = 0;
     // Asks the destination for something, and waits for the answer at most this long.
     virtual bool reachable(int timeout_ms) noexcept = 0;
-
-    // Whether records are refused by whole batches, so that any of those that were given up
-    // together with the class event may be the culprit. If not, each one is.
-    virtual bool refuses_batches() const noexcept { return true; }
 };
 
 // Opens sinks.

@@ -97,26 +97,18 @@ constexpr const char *kForgetLeft =
     "delete from outbox.deliveries d where d.slot = $1 and d.topic = ''";
 
 TimestampTz
-time_of(HeapTuple row, int column)
+time_of(uint64 row, int column)
 {
     bool is_null;
-    const Datum time = SPI_getbinval(row, SPI_tuptable->tupdesc, column, &is_null);
+    const Datum time = spi_value(row, column, &is_null);
     return is_null ? 0 : DatumGetTimestampTz(time);
-}
-
-int64
-number_of(HeapTuple row, int column)
-{
-    bool is_null;
-    return DatumGetInt64(SPI_getbinval(row, SPI_tuptable->tupdesc, column, &is_null));
 }
 
 // The result of a statement that gives one snapshot, or none.
 bool
 read_snapshot(XidSnapshot *snapshot)
 {
-    char *text = SPI_processed == 1 ? SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1)
-                                    : nullptr;
+    char *text = SPI_processed == 1 ? spi_first_text(1) : nullptr;
     bool parsed = false;
     if (text != nullptr)
         call_cpp([&] { parsed = XidSnapshot::parse(text, *snapshot); });
@@ -190,15 +182,12 @@ read_ring(RingRow *rows)
     spi_execute_kept(&plan, kRead, 0, nullptr, nullptr, SPI_OK_SELECT);
     for (uint64 i = 0; i < SPI_processed; i++)
     {
-        HeapTuple row = SPI_tuptable->vals[i];
-        bool is_null;
-        const int slot = DatumGetInt16(SPI_getbinval(row, SPI_tuptable->tupdesc, 1, &is_null));
+        const int slot = DatumGetInt16(spi_value(i, 1));
         if (slot < 0 || slot >= kRingSlots)
             continue;
-        if (DatumGetBool(SPI_getbinval(row, SPI_tuptable->tupdesc, 2, &is_null)))
+        if (DatumGetBool(spi_value(i, 2)))
             current = slot;
-        rows[slot] = {time_of(row, 3), time_of(row, 4), time_of(row, 5),
-                      DatumGetBool(SPI_getbinval(row, SPI_tuptable->tupdesc, 6, &is_null))};
+        rows[slot] = {time_of(i, 3), time_of(i, 4), time_of(i, 5), DatumGetBool(spi_value(i, 6))};
     }
     SPI_finish();
     return current;
@@ -233,8 +222,7 @@ events_set_aside(int slot)
 {
     spi_connect();
     execute_for_slot(kSetAside, slot, SPI_OK_SELECT);
-    const SetAside counts = {number_of(SPI_tuptable->vals[0], 1),
-                             number_of(SPI_tuptable->vals[0], 2)};
+    const SetAside counts = {DatumGetInt64(spi_first(1)), DatumGetInt64(spi_first(2))};
     SPI_finish();
     return counts;
 }
@@ -298,12 +286,10 @@ write_held_back(int slot, const char *by)
 bool
 has_later_times()
 {
-    bool is_null;
     spi_connect();
     static SPIPlanPtr plan = nullptr;
     spi_execute_kept(&plan, kAnyLater, 0, nullptr, nullptr, SPI_OK_SELECT);
-    const bool any =
-        DatumGetBool(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &is_null));
+    const bool any = DatumGetBool(spi_first(1));
     SPI_finish();
     return any;
 }

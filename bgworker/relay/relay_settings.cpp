@@ -162,11 +162,9 @@ read_database_settings(const char *before, bool *undone)
     Oid types[] = {TEXTOID};
     Datum values[] = {CStringGetTextDatum(before != nullptr ? before : "{}")};
     spi_execute(kSelect, 1, types, values, SPI_OK_SELECT);
-    HeapTuple row = SPI_tuptable->vals[0];
-    bool is_null;
     if (undone != nullptr)
-        *undone = DatumGetBool(SPI_getbinval(row, SPI_tuptable->tupdesc, 2, &is_null));
-    char *text = MemoryContextStrdup(TopMemoryContext, SPI_getvalue(row, SPI_tuptable->tupdesc, 1));
+        *undone = DatumGetBool(spi_first(2));
+    char *text = MemoryContextStrdup(TopMemoryContext, spi_first_text(1));
     SPI_finish();
     return text;
 }

@@ -58,24 +58,16 @@ constexpr const char *kForget =
 constexpr const char *kNeeds = "select e.replay_id::text from outbox.replay_events e "
                                "where $1 = any (e.held_slots) limit 1";
 
-// A field of the first row.
-Datum
-field(int column, bool *is_null)
-{
-    return SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, column, is_null);
-}
-
 int
 number(int column)
 {
-    bool is_null;
-    return DatumGetInt32(field(column, &is_null));
+    return DatumGetInt32(spi_first(column));
 }
 
 void
 copy_text(int column, char *to, size_t size)
 {
-    const char *text = SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, column);
+    const char *text = spi_first_text(column);
     strlcpy(to, text == nullptr ? "" : text, size);
 }
 
@@ -87,8 +79,7 @@ find_first(ReplayRequest *request)
     spi_execute(kFirst, 1, types, values, SPI_OK_SELECT);
     if (SPI_processed == 0)
         return false;
-    bool is_null;
-    const Datum id = field(1, &is_null);
+    const Datum id = spi_first(1);
     memcpy(request->id.data(), DatumGetUUIDP(id)->data, UUID_LEN);
     strlcpy(request->id_text, DatumGetCString(DirectFunctionCall1(uuid_out, id)),
             sizeof(request->id_text));
@@ -129,13 +120,12 @@ claim_first(ReplayRequest *request)
     }
     if (result == Replays::Taken::taken)
     {
-        bool is_null;
         request->total = number(1);
         request->counts = {number(2), number(3), number(4)};
         request->rate_per_second = number(5);
         copy_text(6, request->topic, sizeof(request->topic));
         copy_text(7, request->last_error, sizeof(request->last_error));
-        request->begun = DatumGetBool(field(8, &is_null));
+        request->begun = DatumGetBool(spi_first(8));
     }
     SPI_finish();
     return result;
@@ -264,12 +254,9 @@ PgReplays::read_chunk(const ReplayRequest &request, std::int64_t chunk,
             call_cpp([&] { places.resize(count); });
             for (uint64 i = 0; i < count; i++)
             {
-                HeapTuple row = SPI_tuptable->vals[i];
-                TupleDesc desc = SPI_tuptable->tupdesc;
-                bool is_null;
-                places[i].seq = DatumGetInt64(SPI_getbinval(row, desc, 1, &is_null));
-                places[i].xid = DatumGetInt64(SPI_getbinval(row, desc, 2, &is_null));
-                places[i].slot = DatumGetInt16(SPI_getbinval(row, desc, 3, &is_null));
+                places[i].seq = DatumGetInt64(spi_value(i, 1));
+                places[i].xid = DatumGetInt64(spi_value(i, 2));
+                places[i].slot = DatumGetInt16(spi_value(i, 3));
             }
             SPI_finish();
         });
@@ -287,8 +274,7 @@ replay_that_needs(int slot)
     spi_execute(kNeeds, 1, types, values, SPI_OK_SELECT);
     const char *id = nullptr;
     if (SPI_processed == 1)
-        id = MemoryContextStrdup(callers,
-                                 SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1));
+        id = MemoryContextStrdup(callers, spi_first_text(1));
     SPI_finish();
     return id;
 }

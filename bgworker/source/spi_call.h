@@ -38,6 +38,30 @@ spi_prepare(const char *statement, int count, Oid *types)
     return plan;
 }
 
+// A field of what the last statement gave: rows count from 0, columns from 1. Null fields can only
+// be told with is_null.
+inline Datum
+spi_value(uint64 row, int column, bool *is_null = nullptr)
+{
+    bool ignored;
+    return SPI_getbinval(SPI_tuptable->vals[row], SPI_tuptable->tupdesc, column,
+                         is_null != nullptr ? is_null : &ignored);
+}
+
+// The same of its first row.
+inline Datum
+spi_first(int column, bool *is_null = nullptr)
+{
+    return spi_value(0, column, is_null);
+}
+
+// As text; null if the field is.
+inline char *
+spi_first_text(int column)
+{
+    return SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, column);
+}
+
 // For a statement that is run often: prepared at its first use, and kept in *plan.
 inline SPIPlanPtr
 spi_keep(SPIPlanPtr *plan, const char *statement, int count, Oid *types)

@@ -72,7 +72,6 @@ public:
     // Opens the connection again, with the password that was typed.
     void reconnect();
 
-    bool in_use() const { return connection_ != nullptr; }
     std::string name() const;
     // Whose rights count: another role than that of the login when a setting says so.
     const std::string &user() const { return user_; }

@@ -88,13 +88,6 @@ prepare_standard_files()
     return open_before;
 }
 
-bool
-output_is_gone()
-{
-    pollfd watched = {STDOUT_FILENO, 0, 0};
-    return poll(&watched, 1, 0) > 0 && (watched.revents & (POLLERR | POLLHUP | POLLNVAL)) != 0;
-}
-
 void
 write_output(std::string_view text)
 {

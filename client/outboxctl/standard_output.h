@@ -12,9 +12,6 @@ namespace outbox::ctl
 // false when standard output was closed.
 bool prepare_standard_files();
 
-// Whether its reader is gone: a closed pipe or socket. Of files and terminals it says no.
-bool output_is_gone();
-
 // Both throw OutputGone when the reader is gone, and Error when there is no room, say; after that
 // nothing more is written. While signals are waited for, a reader who does not read cannot keep us
 // from taking them.

@@ -99,17 +99,6 @@ ArrayLiteral::add_null()
     text_ += "NULL";
 }
 
-void
-ArrayLiteral::add_bytes(std::string_view bytes)
-{
-    begin_element();
-    text_ += "\"\\\\x";
-    for (const char c : bytes)
-        text_.append(1, kHexDigits[static_cast<unsigned char>(c) >> 4])
-            .append(1, kHexDigits[static_cast<unsigned char>(c) & 0xF]);
-    text_ += '"';
-}
-
 std::string
 ArrayLiteral::finish()
 {

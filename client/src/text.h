@@ -31,7 +31,6 @@ public:
 
     void add(std::string_view element);
     void add_null();
-    void add_bytes(std::string_view bytes); // as bytea's hex form
     // The whole literal. The object can be used again afterwards.
     std::string finish();
 

@@ -44,13 +44,4 @@ Uuid7Generator::next(std::int64_t unix_nanoseconds, const std::uint8_t random[8]
     return true;
 }
 
-std::int64_t
-uuid7_unix_ms(const std::uint8_t uuid[16]) noexcept
-{
-    std::int64_t milliseconds = 0;
-    for (int i = 0; i < 6; ++i)
-        milliseconds = milliseconds << 8 | uuid[i];
-    return milliseconds;
-}
-
 } // namespace outbox

@@ -22,7 +22,4 @@ private:
     std::int64_t last_nanoseconds_ = -1;
 };
 
-// The time inside a version 7 UUID, in milliseconds since 1970.
-std::int64_t uuid7_unix_ms(const std::uint8_t uuid[16]) noexcept;
-
 } // namespace outbox

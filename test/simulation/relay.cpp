@@ -58,7 +58,6 @@ public:
     bool fatal(Failure &why) const noexcept override { return producer_->fatal(why); }
     bool close(int timeout_ms) noexcept override { return producer_->close(timeout_ms); }
     bool reachable(int timeout_ms) noexcept override { return producer_->reachable(timeout_ms); }
-    bool refuses_batches() const noexcept override { return producer_->refuses_batches(); }
 
 private:
     Relay &relay_;

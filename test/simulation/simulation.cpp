@@ -38,7 +38,7 @@ public:
                    history.backoff_max_ms},
                   {history.max_in_flight, static_cast<std::size_t>(history.batch_records),
                    2 * static_cast<std::size_t>(history.max_events) + 100,
-                   2 * static_cast<std::size_t>(history.max_bytes), true}})
+                   2 * static_cast<std::size_t>(history.max_bytes)}})
     {
         lane_salt = history.lanes;
         checker_.watch(database_, cluster_);

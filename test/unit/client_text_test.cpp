@@ -28,9 +28,7 @@ TEST(ClientText, ArrayLiteralsQuoteEveryElement)
     array.add("NULL");
     array.add_null();
     array.add("a\"b\\c{,}");
-    array.add_bytes(std::string("\0\xff", 2));
-    array.add_bytes("");
-    EXPECT_EQ(array.finish(), R"({"","NULL",NULL,"a\"b\\c{,}","\\x00ff","\\x"})");
+    EXPECT_EQ(array.finish(), R"({"","NULL",NULL,"a\"b\\c{,}"})");
     array.add("again");
     EXPECT_EQ(array.finish(), R"({"again"})");
 }

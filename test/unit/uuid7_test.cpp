@@ -23,6 +23,16 @@ constexpr std::uint8_t kOnes[8] = {255, 255, 255, 255, 255, 255, 255, 255};
 static_assert(std::is_trivially_destructible_v<Uuid7Generator>);
 static_assert(std::is_trivially_copyable_v<Uuid7Generator>);
 
+// The time inside a version 7 UUID, in milliseconds since 1970.
+std::int64_t
+uuid7_unix_ms(const std::uint8_t uuid[16])
+{
+    std::int64_t milliseconds = 0;
+    for (int i = 0; i < 6; ++i)
+        milliseconds = milliseconds << 8 | uuid[i];
+    return milliseconds;
+}
+
 Uuid
 next(Uuid7Generator &generator, std::int64_t time, const std::uint8_t random[8] = kZeros)
 {

@@ -347,12 +347,6 @@ Producer::purge() noexcept
                                 RD_KAFKA_PURGE_F_NON_BLOCKING);
 }
 
-void
-Producer::purge_queued() noexcept
-{
-    rd_kafka_purge(client_, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_NON_BLOCKING);
-}
-
 bool
 Producer::is_dead() const noexcept
 {

@@ -54,8 +54,6 @@ public:
     bool close(int timeout_ms) noexcept override;
     bool reachable(int timeout_ms) noexcept override;
 
-    // As purge(), except for records that are on their way to a broker.
-    void purge_queued() noexcept;
     // For tests: kills the producer as if Kafka had sent this error.
     void make_fatal(int code, const char *reason) noexcept;
 

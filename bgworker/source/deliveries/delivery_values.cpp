@@ -20,16 +20,13 @@ constexpr const char *kLock =
 void
 read_row(uint64 number, DeliveryRow &row)
 {
-    HeapTuple tuple = SPI_tuptable->vals[number];
-    TupleDesc desc = SPI_tuptable->tupdesc;
-    bool is_null;
-    row.numbers.seq = DatumGetInt64(SPI_getbinval(tuple, desc, 1, &is_null));
-    row.numbers.xid = DatumGetInt64(SPI_getbinval(tuple, desc, 2, &is_null));
-    row.numbers.slot = DatumGetInt16(SPI_getbinval(tuple, desc, 3, &is_null));
-    row.lane = static_cast<Lane>(DatumGetInt64(SPI_getbinval(tuple, desc, 4, &is_null)));
-    row.attempts = DatumGetInt32(SPI_getbinval(tuple, desc, 5, &is_null));
-    row.waiting = DatumGetBool(SPI_getbinval(tuple, desc, 6, &is_null));
-    row.blocking = DatumGetBool(SPI_getbinval(tuple, desc, 7, &is_null));
+    row.numbers.seq = DatumGetInt64(spi_value(number, 1));
+    row.numbers.xid = DatumGetInt64(spi_value(number, 2));
+    row.numbers.slot = DatumGetInt16(spi_value(number, 3));
+    row.lane = static_cast<Lane>(DatumGetInt64(spi_value(number, 4)));
+    row.attempts = DatumGetInt32(spi_value(number, 5));
+    row.waiting = DatumGetBool(spi_value(number, 6));
+    row.blocking = DatumGetBool(spi_value(number, 7));
 }
 
 void

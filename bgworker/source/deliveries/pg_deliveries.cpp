@@ -78,10 +78,7 @@ write_refusal(const Event &event, Lane lane, const RefusalNote &note)
         spi_execute(kParkRefused, kParkColumns + 4, types, values, SPI_OK_INSERT_RETURNING);
     Written result = Written::kept;
     if (SPI_processed == 1)
-        result =
-            strcmp(SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1), "FAILED") == 0
-                ? Written::failed
-                : Written::retrying;
+        result = strcmp(spi_first_text(1), "FAILED") == 0 ? Written::failed : Written::retrying;
     SPI_finish();
     return result;
 }
@@ -99,11 +96,7 @@ remove_rows(std::vector<std::int64_t> &seqs)
     {
         spi_execute(kRemaining, 1, types, values, SPI_OK_SELECT);
         for (uint64 i = 0; i < SPI_processed; i++)
-        {
-            bool is_null;
-            seqs.push_back(DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc,
-                                                       1, &is_null))); // never more than there were
-        }
+            seqs.push_back(DatumGetInt64(spi_value(i, 1))); // never more than there were
     }
     SPI_finish();
 }

@@ -70,12 +70,9 @@ make_due(std::string_view topic, TimestampTz now)
     size_t count = 0;
     for (uint64 i = 0; i < found; i++)
     {
-        bool is_null;
-        const auto value = [&](int column)
-        { return SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, column, &is_null); };
-        const Lane lane = static_cast<Lane>(DatumGetInt64(value(2)));
-        if (lane != key_lane(topic, text_view(DatumGetTextPP(value(3)))))
-            seqs[count++] = DatumGetInt64(value(1));
+        const Lane lane = static_cast<Lane>(DatumGetInt64(spi_value(i, 2)));
+        if (lane != key_lane(topic, text_view(DatumGetTextPP(spi_value(i, 3)))))
+            seqs[count++] = DatumGetInt64(spi_value(i, 1));
     }
     if (count > 0)
     {
@@ -123,10 +120,8 @@ PgDeliveries::next_due_at(const std::vector<std::int64_t> &left_out,
                 PointerGetDatum(int8_array(lanes_left_out.data(), lanes_left_out.size()))};
             spi_connect();
             spi_execute(kNextDueAt, 2, types, values, SPI_OK_SELECT);
-            bool is_null;
             if (SPI_processed == 1)
-                at = DatumGetTimestampTz(
-                    SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &is_null));
+                at = DatumGetTimestampTz(spi_first(1));
             SPI_finish();
         });
     return at;

@@ -51,9 +51,7 @@ select_lanes(const char *statement, std::vector<Lane> &lanes)
     spi_execute(statement, 0, nullptr, nullptr, SPI_OK_SELECT);
     for (uint64 i = 0; i < SPI_processed; i++)
     {
-        bool is_null;
-        const Lane lane = static_cast<Lane>(DatumGetInt64(
-            SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1, &is_null)));
+        const Lane lane = static_cast<Lane>(DatumGetInt64(spi_value(i, 1)));
         call_cpp([&] { lanes.push_back(lane); });
     }
     SPI_finish();
@@ -65,11 +63,7 @@ select_seq(const char *statement)
 {
     spi_connect();
     spi_execute(statement, 0, nullptr, nullptr, SPI_OK_SELECT);
-    bool is_null;
-    const int64 seq = SPI_processed == 0
-                          ? PG_INT64_MIN
-                          : DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[0],
-                                                        SPI_tuptable->tupdesc, 1, &is_null));
+    const int64 seq = SPI_processed == 0 ? PG_INT64_MIN : DatumGetInt64(spi_first(1));
     SPI_finish();
     return seq;
 }

@@ -68,11 +68,7 @@ PgDeliveries::rows_behind(std::int64_t after, int count, std::vector<MovedRow> &
             spi_execute(kBehind, 2, types, values, SPI_OK_SELECT);
             for (uint64 i = 0; i < SPI_processed; i++)
             {
-                bool is_null;
-                const auto value = [&](int column) {
-                    return SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, column,
-                                         &is_null);
-                };
+                const auto value = [i](int column) { return spi_value(i, column); };
                 const EventNumbers numbers = {DatumGetInt64(value(1)), DatumGetInt64(value(2)),
                                               DatumGetInt16(value(3))};
                 const std::string_view topic = text_view(DatumGetTextPP(value(4)));

@@ -51,11 +51,8 @@ displace_other(const Event &event)
     spi_execute(kOther, 2, types, values, SPI_OK_SELECT);
     if (SPI_processed == 0)
         return false;
-    bool is_null;
-    HeapTuple row = SPI_tuptable->vals[0];
-    TupleDesc desc = SPI_tuptable->tupdesc;
-    const Datum other = SPI_getbinval(row, desc, 1, &is_null);
-    if (DatumGetBool(SPI_getbinval(row, desc, 2, &is_null)))
+    const Datum other = spi_first(1);
+    if (DatumGetBool(spi_first(2)))
     {
         spi_execute(kRemoveDiscarded, 2, types, values, SPI_OK_DELETE);
         if (SPI_processed > 0)

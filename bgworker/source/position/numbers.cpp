@@ -23,9 +23,7 @@ learn_numbers(int64 last_seq)
     spi_connect();
     spi_execute("select coalesce(max(d.seq), 0) from outbox.deliveries d", 0, nullptr, nullptr,
                 SPI_OK_SELECT);
-    bool is_null;
-    learn_number(
-        DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &is_null)));
+    learn_number(DatumGetInt64(spi_first(1)));
     SPI_finish();
 }
 

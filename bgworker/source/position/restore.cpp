@@ -156,24 +156,17 @@ execute(const char *statement, int count, Oid *types, Datum *values, int expecte
     spi_execute_as_of(as_of, spi_prepare(statement, count, types), values, expected);
 }
 
-Datum
-field(int column, bool *is_null)
-{
-    return SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, column, is_null);
-}
-
 int64
 number(int column)
 {
-    bool is_null;
-    return DatumGetInt64(field(column, &is_null));
+    return DatumGetInt64(spi_first(column));
 }
 
 bool
 truth(int column)
 {
     bool is_null;
-    const Datum value = field(column, &is_null);
+    const Datum value = spi_first(column, &is_null);
     return !is_null && DatumGetBool(value);
 }
 
@@ -239,8 +232,7 @@ is_impossible(const WhatCame &came, char *problem, size_t problem_size)
     snprintf(problem, problem_size,
              "restored event %s in outbox.events has impossible numbers (%s); correct or delete "
              "the row (such rows: " INT64_FORMAT ")",
-             SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1),
-             SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 2), number(3));
+             spi_first_text(1), spi_first_text(2), number(3));
     return true;
 }
 
@@ -260,7 +252,7 @@ is_incomplete(const WhatCame &came, char *problem, size_t problem_size)
     snprintf(problem, problem_size,
              "a restored dump is not complete: outbox.%s has " INT64_FORMAT
              " restored rows, the dump had " INT64_FORMAT,
-             SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1), number(2), number(3));
+             spi_first_text(1), number(2), number(3));
     return true;
 }
 

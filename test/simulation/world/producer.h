@@ -21,7 +21,6 @@ struct ProducerSettings
     std::size_t max_records = 20; // of a batch
     std::size_t max_queued = 2000;
     std::size_t max_queued_bytes = SIZE_MAX;
-    bool refuses_batches = true;
 };
 
 // Hears of what a producer has given up, for the checker.
@@ -68,7 +67,6 @@ public:
     bool fatal(Failure &why) const noexcept override;
     bool close(int timeout_ms) noexcept override;
     bool reachable(int timeout_ms) noexcept override;
-    bool refuses_batches() const noexcept override { return settings_.refuses_batches; }
 
     void answered(std::uint64_t request, Answer answer) override;
     void disconnected(int broker) override;
