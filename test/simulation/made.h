@@ -1,9 +1,7 @@
 // Histories that a test makes, act by act.
 #pragma once
 
-#include "simulation.h"
-
-#include "bgworker/engine/mutant.h"
+#include "mutated.h"
 
 #include <algorithm>
 #include <string>
@@ -67,19 +65,14 @@ public:
 
     std::string outcome(Mutant mutated = Mutant::none) const
     {
-        set_mutant(mutated);
-        const Outcome outcome = simulate(history_);
-        set_mutant(Mutant::none);
+        const Outcome outcome = simulate_with(mutated, history_);
         return outcome.kind.empty() ? "" : outcome.kind + ": " + outcome.text;
     }
 
     // How often the relay has looked what there is to do.
     std::size_t rounds(Mutant mutated = Mutant::none) const
     {
-        set_mutant(mutated);
-        const Outcome outcome = simulate(history_);
-        set_mutant(Mutant::none);
-        return outcome.rounds;
+        return simulate_with(mutated, history_).rounds;
     }
 
 private:

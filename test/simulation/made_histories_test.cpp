@@ -132,9 +132,7 @@ TEST(MadeHistories, ARefusedTopicIsToldOnce)
         made.one(1.5 + i * 0.1, i % 2, i % 7);
     const auto told = [&](Mutant mutated)
     {
-        set_mutant(mutated);
-        const Outcome outcome = simulate(made.history(), true);
-        set_mutant(Mutant::none);
+        const Outcome outcome = simulate_with(mutated, made.history(), true);
         EXPECT_EQ(outcome.text, "");
         return std::count_if(outcome.lines.begin(), outcome.lines.end(),
                              [](const std::string &line)

@@ -1,8 +1,6 @@
 // Thousands of histories, none of which may break a promise; and faults of the engine, each of
 // which must be seen.
-#include "simulation.h"
-
-#include "bgworker/engine/mutant.h"
+#include "mutated.h"
 
 #include <gtest/gtest.h>
 
@@ -108,21 +106,18 @@ class Mutants : public testing::TestWithParam<int>
 
 TEST_P(Mutants, AreSeen)
 {
-    set_mutant(static_cast<Mutant>(GetParam()));
     std::uint64_t seed = 1;
     Outcome outcome;
     for (; seed <= kForFault; seed++)
     {
-        set_mutant(static_cast<Mutant>(GetParam()));
-        outcome = simulate(make_history(seed));
+        const History history = make_history(seed);
+        outcome = simulate_with(static_cast<Mutant>(GetParam()), history);
         if (outcome.good())
             continue;
-        set_mutant(Mutant::none);
-        if (simulate(make_history(seed)).good())
+        if (simulate(history).good())
             break;
         outcome = {}; // it is not the mutant
     }
-    set_mutant(Mutant::none);
     EXPECT_FALSE(outcome.good());
     std::printf("mutant %d: seen in history %llu: %s: %s\n", GetParam(),
                 static_cast<unsigned long long>(seed), outcome.kind.c_str(), outcome.text.c_str());
