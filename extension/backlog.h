@@ -10,7 +10,7 @@ namespace outbox
 // Called before an event is written. With outbox.max_backlog_events set, raises
 // configuration_limit_exceeded while the committed events that are not published, and those that
 // this transaction has emitted so far, are that many; warns the client, at most once a minute,
-// from four fifths of it on. One look into shared memory, no lock; without a slot there (library
+// from four fifths of it on. One look into shared memory, no lock; without an entry there (library
 // not preloaded, no relay since the server started) nothing is known and nothing is refused.
 void check_backlog();
 

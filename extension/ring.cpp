@@ -30,7 +30,8 @@ current_slot()
     return is_slot(known) ? known : stored_slot();
 }
 
-// Any slot would do for correctness, so a table that is missing or was emptied means the first.
+// Any partition would do for correctness, so a table that is missing or was emptied means the
+// first.
 int
 stored_slot()
 {

@@ -21,7 +21,7 @@ struct Settings
     char *kafka_config_file;
     char *topic_template;
     char *cloudevents_source; // empty: from the database's name
-    int headers_format;       // HeadersFormat of core/cloudevents.h
+    int headers_format;       // HeadersFormat of extension/core/cloudevents.h
     int backoff_initial_ms;
     int backoff_max_ms;
     int max_in_flight;

@@ -25,7 +25,7 @@ request_shared_memory()
     request_prepared_memory();
 }
 
-// What a slot that is taken does not keep of the database that had it before.
+// What an entry that is taken does not keep of the database that had it before.
 constexpr pg_atomic_uint32 DatabaseSlot::*kOwn32[] = {
     &DatabaseSlot::relay_proc,   &DatabaseSlot::relay_pid,          &DatabaseSlot::relay_exit,
     &DatabaseSlot::relay_wanted, &DatabaseSlot::deliveries_changed, &DatabaseSlot::held_by,
@@ -236,8 +236,8 @@ free_slot(DatabaseSlot *slot)
     return asked;
 }
 
-// The launcher may have looked too early, and give the slot back at this very moment: either it
-// sees what is asked, or here it is seen that the slot was given back.
+// The launcher may have looked too early, and give the entry back at this very moment: either it
+// sees what is asked, or here it is seen that the entry was given back.
 void
 ask_for_relay(DatabaseSlot *slot)
 {

@@ -1,4 +1,4 @@
-// What backends, launcher and relays share: one slot for each database that has, or may have, a
+// What backends, launcher and relays share: one entry for each database that has, or may have, a
 // relay. All of it is a hint that a crash wipes; what must survive is in tables.
 #pragma once
 
@@ -28,7 +28,7 @@ enum class RelayState : uint32
 
 OUTBOX_FOR_RELAY const char *relay_state_name(RelayState state);
 
-// What a relay shows of itself. Plain, copied as a whole under the slot's spinlock.
+// What a relay shows of itself. Plain, copied as a whole under the entry's spinlock.
 struct RelayReport
 {
     RelayState state;
@@ -76,7 +76,7 @@ struct DatabaseSlot
     // Pid of a backend that needs the database for itself (DROP DATABASE and the like); 0: none.
     pg_atomic_uint32 held_by;
 
-    // Written by the relay: the slot of the ring that new events go to, plus 1; 0: look into
+    // Written by the relay: the partition of the ring that new events go to, plus 1; 0: look into
     // outbox.ring. A session that still uses an older one does no harm, see docs/architecture.md.
     pg_atomic_uint32 ring_slot;
 
@@ -104,7 +104,7 @@ struct SharedState
 {
     uint64 layout;                  // kSharedLayout of the library that was preloaded
     char version[16];               // and its version
-    LWLock *lock;                   // guards taking and freeing of slots
+    LWLock *lock;                   // guards taking and freeing of entries
     pg_atomic_uint32 launcher_proc; // as relay_proc
 
     // Set by backends, cleared by the launcher: forget which databases have no extension.
@@ -124,48 +124,48 @@ OUTBOX_FOR_RELAY SharedState *shared_state();
 // preloading.
 void reserve_shared_state();
 
-// The slot of a database, or null. Takes no lock, raises no error.
+// The entry of a database, or null. Takes no lock, raises no error.
 OUTBOX_FOR_RELAY DatabaseSlot *find_slot(Oid database);
 
 // The same of this session's database, for what is asked with each event: looked for once.
 DatabaseSlot *own_slot();
 
-// How many slots are used: all of them, unless a test wants fewer.
+// How many entries are used: all of them, unless a test wants fewer.
 int most_databases();
 
-// Whether every slot has its database.
+// Whether every entry has its database.
 bool all_slots_taken();
 
-// What the slot's relay last said of itself. Where there is none any more its state is `absent`,
+// What the entry's relay last said of itself. Where there is none any more its state is `absent`,
 // except for those that say why there is none, and `starting`.
 RelayReport report_of(DatabaseSlot *slot);
 
-// The slot of a database, taken now if it had none; null when all are in use.
+// The entry of a database, taken now if it had none; null when all are in use.
 DatabaseSlot *claim_slot(Oid database);
 
-// Asks the slot's relay to end, if there is one: SIGTERM.
+// Asks the entry's relay to end, if there is one: SIGTERM.
 OUTBOX_FOR_RELAY void end_relay(DatabaseSlot *slot);
 
-// Gives a slot back; the database is gone, or has no extension. Returns whether somebody has asked
-// for a relay there, and may not have seen that the slot is another's now.
+// Gives an entry back; the database is gone, or has no extension. Returns whether somebody has
+// asked for a relay there, and may not have seen that the entry is another's now.
 bool free_slot(DatabaseSlot *slot);
 
-// Has the launcher look whether this database wants a relay; null: it has no slot. No lock, no
+// Has the launcher look whether this database wants a relay; null: it has no entry. No lock, no
 // error.
 void ask_for_relay(DatabaseSlot *slot);
 
-// Committed events of the slot's database that are not published: never less than 0.
+// Committed events of the entry's database that are not published: never less than 0.
 OUTBOX_FOR_RELAY int64 backlog_of(DatabaseSlot *slot);
 
 // Wakes who waits for a position.
 OUTBOX_FOR_RELAY void announce_position(DatabaseSlot *slot);
 
-// Whether the slot's relay has anything to do when an event commits. One without
+// Whether the entry's relay has anything to do when an event commits. One without
 // outbox.bootstrap_servers has not: what publishes once there are any is a new process, which
 // `starting` is reported for before it begins. No lock, no error.
 bool awaits_events(DatabaseSlot *slot);
 
-// Set the latch of the slot's relay, or of the launcher, if there is one. No lock, no error: safe
+// Set the latch of the entry's relay, or of the launcher, if there is one. No lock, no error: safe
 // in a commit callback. A stale process number only wakes another process for nothing.
 void wake_relay(DatabaseSlot *slot);
 OUTBOX_FOR_RELAY void wake_launcher();

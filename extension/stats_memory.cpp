@@ -38,7 +38,7 @@ has_relay(Oid database)
     return slot != nullptr && pg_atomic_read_u32(&slot->relay_proc) != 0;
 }
 
-// With the slots' lock held.
+// With the entries' lock held.
 StatsArea *
 area_to_take()
 {

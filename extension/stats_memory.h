@@ -78,7 +78,7 @@ StatsArea *find_stats_area(Oid database);
 
 // The same; a new one is taken, empty, if there is none yet. With all in use it is that of a
 // database that has no relay: there are as many as relays can run at a time. For a relay, once it
-// is registered in its slot.
+// is registered in its entry.
 OUTBOX_FOR_RELAY StatsArea *claim_stats_area(Oid database);
 
 // The database, or the extension in it, is gone.

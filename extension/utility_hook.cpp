@@ -102,7 +102,7 @@ may_create_databases()
     return may;
 }
 
-// The slot of the database that the command wants to itself: PostgreSQL waits five seconds for
+// The entry of the database that the command wants to itself: PostgreSQL waits five seconds for
 // other sessions to leave, and does not ask background workers to. Null where no relay is in the
 // way, and for a command that PostgreSQL will refuse: to stop a relay needs the same rights.
 DatabaseSlot *
@@ -123,12 +123,12 @@ slot_to_vacate(Node *command, ProcessUtilityContext context)
     return find_slot(database);
 }
 
-// The subtransaction of this session in which it began to hold the slot of the same number.
+// The subtransaction of this session in which it began to hold the entry of the same number.
 SubTransactionId held_since[kMaxDatabases];
 bool holds_slots = false;
 bool changed_databases = false;
 
-// Stops the relay of the slot's database, and keeps the launcher from starting another one until
+// Stops the relay of the entry's database, and keeps the launcher from starting another one until
 // the (sub)transaction has ended: only then is the database visibly gone. The launcher ends the
 // hold of a backend that died. A relay that is just starting either finds the hold, or is found
 // here.

@@ -67,11 +67,11 @@ public:
     // Sets an event aside that waits in this lane. Nothing happens when it is there already: it was
     // read again after a crash or a refusal. Throws NotWritten as well when another event with its
     // number is there; the same below.
-    virtual void park_waiting(const Event &event, Lane lane) = 0;
+    virtual void add_waiting(const Event &event, Lane lane) = 0;
     // Sets an event aside that was refused, in this lane, or notes another refusal of one that was
     // set aside: RETRYING, or FAILED after max_attempts. A row that a person holds or has discarded
     // stays as it is.
-    virtual Written park_refused(const Event &event, Lane lane, const RefusalNote &note) = 0;
+    virtual Written add_refused(const Event &event, Lane lane, const RefusalNote &note) = 0;
 
     // Up to `count` RETRYING rows whose time has come by `now`, by their time, that no person
     // holds; none of `left_out`, and of those that block none of these lanes, nor one behind

@@ -21,7 +21,7 @@ enum class Mutant : unsigned char
     missing_topic_stalls,   // nothing goes while one refuses
     rewind_skips,           // the first event in flight when a producer has died
     takes_refused_for_sent, // what a broker has refused counts as published
-    parks_nowhere,          // what has to wait is not written down
+    sets_aside_nowhere,     // what has to wait is not written down
     blocks_nothing,         // a refused event lets later ones of its key pass
     clears_lane_early,      // while the last of it is on its way
     opens_closing_lane,     // the same, for new events

@@ -21,7 +21,7 @@ constexpr BlockNumber kEnoughBlocks = 2048;
 // What a call may take: publishing waits meanwhile.
 constexpr long kSummarizeMs = 5;
 
-// In a slot's index, all ranges before this block have their summary.
+// In a partition's index, all ranges before this block have their summary.
 BlockNumber summarized[kRingSlots];
 
 // Summarizes whole ranges until the time is over. Returns whether there are more.
@@ -55,7 +55,7 @@ summarize_slot(Oid schema, int slot, int current, std::int64_t began)
     table_close(relation, NoLock);
     if (blocks < summarized[slot])
         summarized[slot] = 0; // truncated since
-    // Nothing follows in a slot that was left.
+    // Nothing follows in a partition that was left.
     if (blocks - summarized[slot] < (slot == current ? kEnoughBlocks : kBlocksPerRange))
         return false;
     return summarize_ranges(index, blocks, &summarized[slot], began);

@@ -11,7 +11,7 @@ namespace outbox
 // milliseconds long; skips what is locked. Returns whether there is more to do.
 bool summarize_new_blocks(int current_slot);
 
-// The slot was truncated.
+// The partition was truncated.
 void forget_summaries(int slot);
 
 } // namespace outbox

@@ -17,7 +17,7 @@ struct RingRow
     bool held_back; // outbox.ring has a reason
 };
 
-// The rows of outbox.ring. Returns the current slot.
+// The rows of outbox.ring. Returns the current partition.
 int read_ring(RingRow *rows);
 
 // Reads the snapshots that decide about ages: all that `published` sees is published, and all that
@@ -30,7 +30,7 @@ bool read_old(TimestampTz cutoff, XidSnapshot *old);
 bool has_later_times();
 void make_later_times_now();
 
-// How many events of a slot are set aside, counted as far as it matters.
+// How many events of a partition are set aside, counted as far as it matters.
 constexpr int64 kMostCounted = 10000;
 struct SetAside
 {

@@ -11,7 +11,7 @@ namespace outbox
 // Locks the tables without waiting. An older version of the extension does not have them.
 OpenResult lock_replay_tables();
 
-// The id of a replay that has not ended and has events in this slot, or null. In the current
+// The id of a replay that has not ended and has events in this partition, or null. In the current
 // memory context.
 const char *replay_that_needs(int slot);
 

@@ -1,4 +1,4 @@
-// The launcher looks at what is (pg_database, the slots, the workers) and acts on the difference,
+// The launcher looks at what is (pg_database, the entries, the workers) and acts on the difference,
 // on every wake-up and every few seconds: a missed signal costs time, never a relay.
 
 #include "launcher.h"
@@ -31,7 +31,7 @@ constexpr int kHealthyMs = 60 * 1000;
 constexpr int kMaxStarting = 4;
 
 HTAB *without_extension; // databases that were looked at and have no extension
-bool no_place;           // a database found all slots taken, this turn
+bool no_place;           // a database found all entries taken, this turn
 
 void
 report_state(DatabaseSlot &slot, RelayState state)
@@ -198,7 +198,7 @@ check_worker(Watch &watch)
             other.start_after = 0;
 }
 
-// A database without the extension needs no slot; CREATE EXTENSION claims a new one.
+// A database without the extension needs no entry; CREATE EXTENSION claims a new one.
 void
 retire_if_idle(Watch &watch)
 {

@@ -8,7 +8,7 @@
 namespace outbox
 {
 
-// What the launcher knows of the relay of the slot with the same index.
+// What the launcher knows of the relay of the entry with the same index.
 struct Watch
 {
     Oid database; // InvalidOid: not watched
@@ -32,8 +32,8 @@ bool is_running(const Watch &watch);
 // all have one.
 void report_no_worker(Watch &watch);
 
-// At the end of a turn; `no_place`: a database found no slot in it. Logged once each until the
-// trouble is over. Databases that are still being looked at may give their slots back.
+// At the end of a turn; `no_place`: a database found no entry in it. Logged once each until the
+// trouble is over. Databases that are still being looked at may give their entries back.
 void log_limits(bool no_place);
 
 } // namespace outbox

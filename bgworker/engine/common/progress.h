@@ -54,7 +54,7 @@ public:
     // Allocates everything it will need for events. Throws std::bad_alloc.
     explicit Progress(std::size_t max_events);
 
-    // Forgets all events and windows; publishing goes on from `position`.
+    // Forgets all events and windows; publishing continues from `position`.
     void reset(const Position &position);
 
     // The events handed over from now on are those of the window between the end of the window

@@ -23,7 +23,7 @@ struct IndexPoint
     }
 };
 
-// A part of one slot's index, both ends included.
+// A part of one partition's index, both ends included.
 struct IndexRange
 {
     int slot;
@@ -58,7 +58,7 @@ public:
     WindowKeys(std::size_t capacity, std::size_t zone_size);
 
     // Starts on the events that `to` sees and `from` does not, with a seq above `after`, in the
-    // slots 0 to slots - 1. Throws std::bad_alloc.
+    // partitions 0 to slots - 1. Throws std::bad_alloc.
     void open(const XidSnapshot &from, const XidSnapshot &to, std::int64_t after, int slots);
 
     bool need_scan() const noexcept { return next_ == keys_.size() && !ranges_.empty(); }

@@ -45,7 +45,7 @@ public:
     enum class Wait
     {
         none,
-        park,
+        aside,
         hold
     };
     Wait wait_of(Lane lane) const noexcept
@@ -54,7 +54,7 @@ public:
         return state == Lanes::State::clear ? Wait::none
                : state == Lanes::State::closing
                    ? (OUTBOX_MUTANT(opens_closing_lane) ? Wait::none : Wait::hold)
-                   : Wait::park;
+                   : Wait::aside;
     }
     // Whether the lane has had a line since before an event of the stream got its tag: all of that
     // is earlier. Otherwise all of it is later.

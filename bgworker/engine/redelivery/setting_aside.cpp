@@ -57,7 +57,7 @@ SettingAside::refuse(const Event &event, const Refusal &refusal, const FailurePo
     agenda_.stir();
     if (const Lane behind = line_to_join(event, refusal); behind != 0)
     {
-        park(event, behind);
+        set_aside_waiting(event, behind);
         return true;
     }
     const bool whole = is_whole(failure);
@@ -65,7 +65,7 @@ SettingAside::refuse(const Event &event, const Refusal &refusal, const FailurePo
     const bool placed = refusal.placed || OUTBOX_MUTANT(takes_place_again);
     const bool blocking = placed && (whole || blocks_key(event, policy.block));
     const int attempts = std::min(refusal.attempts_before, 64) + 1;
-    const Written written = deliveries_.park_refused(
+    const Written written = deliveries_.add_refused(
         event, lane,
         {failure, blocking, next_attempt_after(attempts, policy), whole ? 0 : policy.max_attempts});
     const bool given_up = written == Written::failed;
@@ -87,19 +87,19 @@ SettingAside::refuse(const Event &event, const Refusal &refusal, const FailurePo
 }
 
 void
-SettingAside::park(const Event &event, Lane lane)
+SettingAside::set_aside_waiting(const Event &event, Lane lane)
 {
-    if (!OUTBOX_MUTANT(parks_nowhere))
-        deliveries_.park_waiting(event, lane);
+    if (!OUTBOX_MUTANT(sets_aside_nowhere))
+        deliveries_.add_waiting(event, lane);
     lines_.join(lane, event.numbers.seq);
 }
 
 void
-SettingAside::park_suspect(const Event &event, Lane partition, std::uint64_t tag)
+SettingAside::set_aside_suspect(const Event &event, Lane partition, std::uint64_t tag)
 {
     const Lane other =
         lines_.lane_of(topic_lane(event.topic), partition, key_lane(event.topic, event.key), tag);
-    park(event, other != 0 ? other : partition);
+    set_aside_waiting(event, other != 0 ? other : partition);
 }
 
 // The first of a partition is the head of its line, and says what is wrong.
@@ -112,11 +112,11 @@ SettingAside::set_aside_stuck(const Event &event, const Failure &failure, Lane p
     const Line *known = lines_.find(partition);
     if (other != partition && other != 0)
     {
-        park(event, other);
+        set_aside_waiting(event, other);
         return other;
     }
     if (known != nullptr && known->afloat > 1)
-        park(event, partition);
+        set_aside_waiting(event, partition);
     else
         (void) refuse(event, {failure, partition, false}, policy);
     return partition;

@@ -37,9 +37,9 @@ public:
     // as it was.
     bool refuse(const Event &event, const Refusal &refusal, const FailurePolicy &policy);
     // Sets an event of the stream aside that has to wait in this lane.
-    void park(const Event &event, Lane lane);
+    void set_aside_waiting(const Event &event, Lane lane);
     // Sets one aside that was refused together with others of its partition, see Lines::isolate().
-    void park_suspect(const Event &event, Lane partition, std::uint64_t tag);
+    void set_aside_suspect(const Event &event, Lane partition, std::uint64_t tag);
     // Sets one aside that is afloat. Returns the lane that it is in.
     Lane set_aside_stuck(const Event &event, const Failure &failure, Lane partition,
                          std::uint64_t tag, const FailurePolicy &policy);

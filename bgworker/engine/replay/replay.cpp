@@ -184,7 +184,7 @@ long
 Replay::step(const Chance &chance, Steady now)
 {
     hear();
-    // None begins before it may go on.
+    // None begins before it could send anything.
     const bool may_look = active_ || chance.may_send;
     if (may_look && (look_ || look_at_ <= now))
         look(now);

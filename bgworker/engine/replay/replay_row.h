@@ -35,7 +35,7 @@ public:
     void settle() noexcept;
     bool has_news() const noexcept { return unsaved_; }
 
-    // `ended`: the state in which it ends; null: it goes on. Returns whether it was written.
+    // `ended`: the state in which it ends; null: it continues. Returns whether it was written.
     bool save(Steady now, const char *ended);
     bool is_held() const noexcept { return held_; }
     Steady saved_at() const noexcept { return saved_at_; }

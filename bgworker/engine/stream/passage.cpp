@@ -99,7 +99,7 @@ Passage::line_of(Event &event)
     if (const Lane lane = start_gate_.is_open() ? 0 : rows_at_start_.line_behind(event); lane != 0)
         return lane;
     const Lane whole = topic_lane(event.topic);
-    return held_.is_empty() && lines_.wait_of(whole) == Lines::Wait::park ? whole : 0;
+    return held_.is_empty() && lines_.wait_of(whole) == Lines::Wait::aside ? whole : 0;
 }
 
 // One that is held already stays where it is: what came later is held behind it. It may only go on
@@ -121,13 +121,13 @@ Passage::HandOver
 Passage::stop(const Passing &passing, const Gate &gate)
 {
     return gate.is_to_hold() ? hold(passing, gate.stopped_by(), gate, false)
-                             : park(passing, gate.stopped_by());
+                             : set_aside(passing, gate.stopped_by());
 }
 
 Passage::HandOver
-Passage::park(const Passing &passing, Lane lane)
+Passage::set_aside(const Passing &passing, Lane lane)
 {
-    aside_.park(passing.event, lane);
+    aside_.set_aside_waiting(passing.event, lane);
     progress_.set_aside(passing.tag);
     return HandOver::done;
 }
@@ -252,7 +252,7 @@ Passage::hand_over_again(std::uint64_t tag, Lane from)
                               ? 0
                               : rows_at_start_.line_behind(event);
         lane != 0)
-        return park(passing, lane);
+        return set_aside(passing, lane);
     return pass(passing);
 }
 

@@ -82,7 +82,7 @@ private:
     bool is_unknown_for_long(Lane topic, Failure &why);
     HandOver hold(const Passing &passing, Lane lane, const Gate &gate, bool for_topic);
     HandOver stop(const Passing &passing, const Gate &gate);
-    HandOver park(const Passing &passing, Lane lane);
+    HandOver set_aside(const Passing &passing, Lane lane);
     HandOver refuse(const Passing &passing, const Failure &why, Lane partition, bool no_leader);
     HandOver hand_over_again(std::uint64_t tag, Lane from);
 

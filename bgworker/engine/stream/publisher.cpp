@@ -143,7 +143,7 @@ Publisher::follow_routes(Steady now)
     {
         if (all_outstanding() > 0)
             return StepResult::full;
-        // What was refused was so by the topics of before. A step of its own writes it: written
+        // What was refused was so by the previous topics. A step of its own writes it: written
         // again after one that had loaded the routes and was rolled back, it would get the new
         // topics, in the lines of the old ones.
         const bool any = !refusals_.is_empty() || redelivery_.has_refused();

@@ -164,7 +164,7 @@ Reading::hand_over(const EventKey &key)
         const Lane lane = passage_.line_of(event);
         if (lane == 0)
             return pass(key, event);
-        aside_.park(event, lane);
+        aside_.set_aside_waiting(event, lane);
     }
     set_aside(event, key);
     return Passage::HandOver::done;

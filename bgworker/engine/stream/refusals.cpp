@@ -137,7 +137,7 @@ Refusals::set_suspects_aside(const FailurePolicy &policy, Steady begun)
             continue;
         Failure unreadable; // redelivery finds it again
         (void) source_.read_line(event, unreadable);
-        aside_.park_suspect(event, group_now_, tag);
+        aside_.set_aside_suspect(event, group_now_, tag);
         progress_.set_aside(tag);
     }
 }

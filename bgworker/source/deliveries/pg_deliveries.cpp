@@ -15,14 +15,14 @@ namespace outbox
 namespace
 {
 
-constexpr const char *kParkWaiting =
+constexpr const char *kAddWaiting =
     "insert into outbox.deliveries (seq, xid, slot, event_id, lane, topic, partition_key, state, "
     "blocking) values ($1, $2, $3, $4, $5, $6, $7, 'WAITING', false) on conflict do nothing";
 
 // A dump may bring any number.
 #define ONE_MORE_ATTEMPT "least(d.attempts, 2147483646) + 1"
 
-constexpr const char *kParkRefused =
+constexpr const char *kAddRefused =
     "insert into outbox.deliveries as d (seq, xid, slot, event_id, lane, topic, partition_key, "
     "state, blocking, attempts, next_attempt_at, last_error, failed_at) "
     "values ($1, $2, $3, $4, $5, $6, $7, case when $11 = 1 then 'FAILED' else 'RETRYING' end, "
@@ -42,7 +42,7 @@ constexpr const char *kRemove =
 constexpr const char *kRemaining = "select d.seq from outbox.deliveries d "
                                    "where d.seq = any ($1) and d.state <> 'DISCARDED'";
 
-constexpr int kParkColumns = 7;
+constexpr int kAddColumns = 7;
 
 void
 set_event(const Event &event, Lane lane, Oid *types, Datum *values)
@@ -61,21 +61,21 @@ set_event(const Event &event, Lane lane, Oid *types, Datum *values)
 Written
 write_refusal(const Event &event, Lane lane, const RefusalNote &note)
 {
-    Oid types[kParkColumns + 4];
-    Datum values[kParkColumns + 4];
+    Oid types[kAddColumns + 4];
+    Datum values[kAddColumns + 4];
     spi_connect();
     set_event(event, lane, types, values);
     char error[sizeof(note.failure.name) + sizeof(note.failure.text) + 2];
     snprintf(error, sizeof(error), "%s: %s", note.failure.name, note.failure.text);
     const Oid more[] = {BOOLOID, TIMESTAMPTZOID, TEXTOID, INT4OID};
-    memcpy(types + kParkColumns, more, sizeof(more));
-    values[kParkColumns] = BoolGetDatum(note.blocking);
-    values[kParkColumns + 1] = TimestampTzGetDatum(note.next_attempt_at);
-    values[kParkColumns + 2] = CStringGetTextDatum(error);
-    values[kParkColumns + 3] = Int32GetDatum(note.max_attempts);
-    spi_execute(kParkRefused, kParkColumns + 4, types, values, SPI_OK_INSERT_RETURNING);
+    memcpy(types + kAddColumns, more, sizeof(more));
+    values[kAddColumns] = BoolGetDatum(note.blocking);
+    values[kAddColumns + 1] = TimestampTzGetDatum(note.next_attempt_at);
+    values[kAddColumns + 2] = CStringGetTextDatum(error);
+    values[kAddColumns + 3] = Int32GetDatum(note.max_attempts);
+    spi_execute(kAddRefused, kAddColumns + 4, types, values, SPI_OK_INSERT_RETURNING);
     if (SPI_processed == 0 && displace_other(event))
-        spi_execute(kParkRefused, kParkColumns + 4, types, values, SPI_OK_INSERT_RETURNING);
+        spi_execute(kAddRefused, kAddColumns + 4, types, values, SPI_OK_INSERT_RETURNING);
     Written result = Written::kept;
     if (SPI_processed == 1)
         result = strcmp(spi_first_text(1), "FAILED") == 0 ? Written::failed : Written::retrying;
@@ -104,25 +104,25 @@ remove_rows(std::vector<std::int64_t> &seqs)
 } // namespace
 
 void
-PgDeliveries::park_waiting(const Event &event, Lane lane)
+PgDeliveries::add_waiting(const Event &event, Lane lane)
 {
     from_postgres<NotWritten>(
         [&]
         {
-            Oid types[kParkColumns];
-            Datum values[kParkColumns];
+            Oid types[kAddColumns];
+            Datum values[kAddColumns];
             spi_connect();
             set_event(event, lane, types, values);
             static SPIPlanPtr plan = nullptr;
-            spi_execute_kept(&plan, kParkWaiting, kParkColumns, types, values, SPI_OK_INSERT);
+            spi_execute_kept(&plan, kAddWaiting, kAddColumns, types, values, SPI_OK_INSERT);
             if (SPI_processed == 0 && displace_other(event))
-                spi_execute_kept(&plan, kParkWaiting, kParkColumns, types, values, SPI_OK_INSERT);
+                spi_execute_kept(&plan, kAddWaiting, kAddColumns, types, values, SPI_OK_INSERT);
             SPI_finish();
         });
 }
 
 Written
-PgDeliveries::park_refused(const Event &event, Lane lane, const RefusalNote &note)
+PgDeliveries::add_refused(const Event &event, Lane lane, const RefusalNote &note)
 {
     Written result = Written::kept;
     from_postgres<NotWritten>(

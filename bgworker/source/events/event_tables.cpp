@@ -101,8 +101,8 @@ open_index(EventTables::Slot *slot, int number)
     return OpenResult::opened;
 }
 
-// What each slot's table was when it was opened last, and one of its rows; no other rewrite of the
-// table removes that.
+// What each partition's table was when it was opened last, and one of its rows; no other rewrite of
+// the table removes that.
 struct Seen
 {
     Oid file;
@@ -224,7 +224,7 @@ open_events(EventTables *tables)
         return result;
     PopActiveSnapshot();
     PushActiveSnapshot(GetTransactionSnapshot());
-    // Which slots are empty is asked after the snapshot: into one that was found empty before,
+    // Which partitions are empty is asked after the snapshot: into one that was found empty before,
     // events could come that the snapshot sees, and they would never be read.
     for (int slot = 0; slot < kRingSlots && result == OpenResult::opened; slot++)
         result = open_slot(tables, slot);

@@ -14,7 +14,7 @@ struct EventTables
     struct Slot
     {
         Relation table; // null: not opened
-        Relation index; // null: the slot is empty for the snapshot, or not opened
+        Relation index; // null: the partition is empty for the snapshot, or not opened
         IndexFetchTableData *fetch;
         TupleTableSlot *row;
         BlockNumber blocks;                // what the snapshot sees is in these

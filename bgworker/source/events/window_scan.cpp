@@ -60,8 +60,9 @@ scan_range(const EventTables::Slot &slot, const IndexRange &range, WindowKeys *k
     return more;
 }
 
-// The highest transaction id in the slot's index, rolled-back rows included. Most slots of the ring
-// end before a window begins, and a window has as many ranges as there are running transactions.
+// The highest transaction id in the partition's index, rolled-back rows included. Most partitions
+// of the ring end before a window begins, and a window has as many ranges as there are running
+// transactions.
 uint64
 highest_xid(const EventTables::Slot &slot)
 {

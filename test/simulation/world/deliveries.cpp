@@ -66,7 +66,7 @@ SimSource::make_row(const Event &event, Lane lane) const
 }
 
 void
-SimSource::park_waiting(const Event &event, Lane lane)
+SimSource::add_waiting(const Event &event, Lane lane)
 {
     database_.statement(Database::Statement::sets_aside);
     const Delivery row = make_row(event, lane);
@@ -78,7 +78,7 @@ SimSource::park_waiting(const Event &event, Lane lane)
 }
 
 Written
-SimSource::park_refused(const Event &event, Lane lane, const RefusalNote &note)
+SimSource::add_refused(const Event &event, Lane lane, const RefusalNote &note)
 {
     database_.statement(Database::Statement::sets_aside);
     if (!database_.may_change(event.numbers.seq))

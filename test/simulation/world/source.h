@@ -42,8 +42,8 @@ public:
     void log(const LogLine &line) noexcept override;
 
     // --- Deliveries ---
-    void park_waiting(const Event &event, Lane lane) override;
-    Written park_refused(const Event &event, Lane lane, const RefusalNote &note) override;
+    void add_waiting(const Event &event, Lane lane) override;
+    Written add_refused(const Event &event, Lane lane, const RefusalNote &note) override;
     void due(Time now, const std::vector<std::int64_t> &left_out,
              const std::vector<Lane> &lanes_left_out, int count,
              std::vector<DeliveryRow> &rows) override;
