@@ -75,8 +75,8 @@ examine_preload(Database &database, Findings &findings)
     if (!rows.empty())
         findings.add("server", Level::kProblem,
                      "the server was started without the library, so nothing is published",
-                     "alter system set shared_preload_libraries = " + rows.raw(0, "wanted").value_or("") +
-                         "; and restart the server.");
+                     "alter system set shared_preload_libraries = " +
+                         rows.raw(0, "wanted").value_or("") + "; and restart the server.");
 }
 
 // Whether the extension is in this database. What has to be done first is said first: a server that
@@ -287,7 +287,8 @@ examine_rights(Database &database, const DoctorOptions &options, Findings &findi
     for (const RightsReport &report : look_at_rights(database, known.value(0, "oid")))
     {
         const std::string lets = report.name + " (" + report.lets + ")";
-        const std::string grants = grant_statement(report.name, known.raw(0, "quoted").value_or(""));
+        const std::string grants =
+            grant_statement(report.name, known.raw(0, "quoted").value_or(""));
         if (report.whole)
             findings.add("rights", Level::kOk, "\"" + role + "\" may " + lets);
         else if (report.any)

@@ -139,10 +139,9 @@ fill(Failure &failure, int code, const char *format, va_list arguments) noexcept
     failure = Failure();
     failure.cls = classify(code);
     failure.code = code;
-    failure.consequence = code == RD_KAFKA_RESP_ERR__PURGE_QUEUE ||
-                          code == RD_KAFKA_RESP_ERR__PURGE_INFLIGHT ||
-                          code == RD_KAFKA_RESP_ERR__FATAL ||
-                          code == RD_KAFKA_RESP_ERR__GAPLESS_GUARANTEE;
+    failure.consequence =
+        code == RD_KAFKA_RESP_ERR__PURGE_QUEUE || code == RD_KAFKA_RESP_ERR__PURGE_INFLIGHT ||
+        code == RD_KAFKA_RESP_ERR__FATAL || code == RD_KAFKA_RESP_ERR__GAPLESS_GUARANTEE;
     failure.summary = code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN;
     failure.too_large = code == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE;
     copy_cut(failure.name, rd_kafka_err2name(static_cast<rd_kafka_resp_err_t>(code)));

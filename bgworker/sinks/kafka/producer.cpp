@@ -21,8 +21,9 @@ static_assert(sizeof(void *) >= sizeof(std::uint64_t), "tags travel in librdkafk
 namespace
 {
 
-// librdkafka 2.8 needs a second for its end now and then, when it loses a wake-up of its own; nobody
-// who makes a producer to try a configuration, or makes another in its place, waits for that.
+// librdkafka 2.8 needs a second for its end now and then, when it loses a wake-up of its own;
+// nobody who makes a producer to try a configuration, or makes another in its place, waits for
+// that.
 constexpr int kCloseMs = 100;
 constexpr std::uint64_t kWake = 1;
 constexpr const char *kOutOfMemory = "out of memory";
