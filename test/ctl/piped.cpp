@@ -11,6 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "support/process.h"
+
 namespace outbox::test
 {
 
@@ -24,7 +26,7 @@ become(const Environment &environment, const Words &arguments, const std::string
     const int input = open("/dev/null", O_RDONLY);
     const int errors = open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || dup2(input, STDIN_FILENO) < 0 ||
-        dup2(errors, STDERR_FILENO) < 0)
+        dup2(errors, STDERR_FILENO) < 0 || !take_default_signals())
         _exit(126);
     (void) close(input);
     (void) close(errors);

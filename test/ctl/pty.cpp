@@ -15,6 +15,8 @@
 #include <unistd.h>
 #include <utmp.h>
 
+#include "support/process.h"
+
 namespace outbox::test
 {
 
@@ -27,7 +29,7 @@ constexpr std::size_t kMaxOutput = std::size_t{16} * 1024 * 1024;
 become(const Words &argv, const Environment &environment, int slave, const std::string &directory)
 {
     if (login_tty(slave) != 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 ||
-        chdir(directory.c_str()) != 0)
+        chdir(directory.c_str()) != 0 || !take_default_signals())
         _exit(126);
     for (const auto &[name, value] : environment)
         if (setenv(name.c_str(), value.c_str(), 1) != 0)

@@ -84,9 +84,7 @@ struct ChildPlan
             return;
         if (getppid() != parent)
             _exit(1);
-        sigset_t none;
-        sigemptyset(&none);
-        if (sigprocmask(SIG_SETMASK, &none, nullptr) != 0)
+        if (!take_default_signals())
             return;
         execvpe(argv[0], argv.data(), envp.data());
     }
@@ -202,6 +200,18 @@ describe_status(int status)
         return "signal " + std::to_string(WTERMSIG(status)) + " (" + strsignal(WTERMSIG(status)) +
                ")";
     return "exit code " + std::to_string(WEXITSTATUS(status));
+}
+
+bool
+take_default_signals() noexcept
+{
+    struct sigaction usual = {};
+    usual.sa_handler = SIG_DFL;
+    for (const int number : {SIGINT, SIGQUIT, SIGHUP, SIGTERM, SIGPIPE})
+        if (sigaction(number, &usual, nullptr) != 0)
+            return false;
+    sigset_t none;
+    return sigemptyset(&none) == 0 && sigprocmask(SIG_SETMASK, &none, nullptr) == 0;
 }
 
 Process::Process(const Command &command)

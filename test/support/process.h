@@ -31,6 +31,12 @@ struct Command
 // "exit code 3" or "signal 9 (Killed)", from a status as waitpid() gives it.
 std::string describe_status(int status);
 
+// For a child between fork and exec: no signal is blocked, and those that a shell may have us
+// ignore act as they do by default. A shell starts what is in its background with SIGINT and
+// SIGQUIT ignored, nohup with SIGHUP, and programs inherit that. False when it fails, with errno
+// set.
+bool take_default_signals() noexcept;
+
 // A child process with its own process group. The destructor kills it and everything in its group.
 class Process
 {
