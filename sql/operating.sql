@@ -126,6 +126,12 @@ language plpgsql volatile parallel unsafe
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+  if length(pause_as_owner.reason) > 1000 then
+    raise exception using errcode = 'string_data_right_truncation',
+      message = 'reason is longer than 1000 characters',
+      detail = format('It has %s characters.', length(pause_as_owner.reason)),
+      hint = 'It is shown wherever the pause is; name a place where the rest can be read.';
+  end if;
   lock table outbox.pauses in share row exclusive mode;
   if exists (select from outbox.pauses) then
     return false;
@@ -144,7 +150,7 @@ language c volatile parallel unsafe security definer
 set search_path = pg_catalog, pg_temp
 as 'MODULE_PATHNAME', 'outbox_as_owner';
 comment on function outbox.pause(text) is
-  'Makes the relay stop publishing until outbox.resume(), also across restarts. Events are kept. False when it was paused already.';
+  'Makes the relay stop publishing until outbox.resume(), also across restarts, for a reason of at most 1000 characters. Events are kept. False when it was paused already.';
 
 create or replace function outbox.resume_as_owner()
 returns boolean

@@ -69,6 +69,12 @@ select outbox.pause();
 select paused_by = session_user as by_me, reason from outbox.pauses;
 select outbox.resume();
 select outbox.resume();
+select outbox.pause(repeat('ü', 1001));
+\echo :SQLSTATE
+select outbox.pause(repeat('ü', 1000));
+select outbox.pause(repeat('ü', 1001)); -- also when it changes nothing
+select char_length(reason) from outbox.pauses;
+select outbox.resume();
 
 -- without the right nothing happens; with it no right on a table is needed
 create role outbox_test_operator;
