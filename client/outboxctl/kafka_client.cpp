@@ -38,16 +38,18 @@ constexpr Default kDefaults[] = {
 };
 
 void
-set(rd_kafka_conf_t *config, const KafkaSource &source, const std::string &name,
-    const std::string &value)
+set(rd_kafka_conf_t *config, const KafkaSource &source, const Property &property)
 {
     char text[512];
-    if (rd_kafka_conf_set(config, name.c_str(), value.c_str(), text, sizeof text) ==
-        RD_KAFKA_CONF_OK)
+    const rd_kafka_conf_res_t result =
+        rd_kafka_conf_set(config, property.name.c_str(), property.value.c_str(), text, sizeof text);
+    if (result == RD_KAFKA_CONF_OK)
         return;
     // librdkafka quotes the value.
-    const std::string reason = is_secret(name) ? "its value is refused" : source.masked(text);
-    throw Error(kFailed, "Kafka property \"" + name + "\": " + reason,
+    const bool shown =
+        !is_secret(property.name) && (!property.from_file || result == RD_KAFKA_CONF_UNKNOWN);
+    const std::string reason = shown ? source.masked(text) : "its value is refused";
+    throw Error(kFailed, "Kafka property \"" + property.name + "\": " + reason,
                 "librdkafka's CONFIGURATION.md lists the properties and their values.");
 }
 
@@ -147,10 +149,10 @@ KafkaClient::KafkaClient(const KafkaSource &source) : source_(source)
     std::unique_ptr<rd_kafka_conf_t, decltype(&rd_kafka_conf_destroy)> config(
         rd_kafka_conf_new(), &rd_kafka_conf_destroy);
     for (const Default &item : kDefaults)
-        set(config.get(), source, item.name, item.value);
-    set(config.get(), source, "bootstrap.servers", source.bootstrap);
+        set(config.get(), source, {item.name, item.value});
+    set(config.get(), source, {"bootstrap.servers", source.bootstrap});
     for (const Property &property : source.properties)
-        set(config.get(), source, property.name, property.value);
+        set(config.get(), source, property);
     // Its log would go to stderr, secrets and all.
     rd_kafka_conf_set_log_cb(config.get(), nullptr);
     rd_kafka_conf_set_error_cb(config.get(), note_error);

@@ -4,6 +4,7 @@
 
 #include "extension/core/bootstrap_servers.h"
 #include "extension/core/kafka_properties.h"
+#include "extension/core/regular_file.h"
 
 #include <cerrno>
 #include <cstdio>
@@ -15,12 +16,10 @@ namespace outbox::ctl
 namespace
 {
 
-// False, with errno, when it cannot be read.
+// False, with the reason, when it cannot be read.
 bool
-read_file(const std::string &path, std::string &content)
+read_file(const File &file, std::string &content, std::string &why)
 {
-    const std::unique_ptr<std::FILE, int (*)(std::FILE *)> file(std::fopen(path.c_str(), "rb"),
-                                                                &std::fclose);
     if (!file)
         return false;
     char buffer[8192];
@@ -29,6 +28,7 @@ read_file(const std::string &path, std::string &content)
     while (content.size() <= kMaxConfigBytes &&
            (count = std::fread(buffer, 1, sizeof buffer, file.get())) > 0)
         content.append(buffer, count);
+    why = std::strerror(errno);
     return std::ferror(file.get()) == 0;
 }
 
@@ -61,10 +61,11 @@ add_servers_file(KafkaSource &source, const std::string &path, const Database &d
     constexpr const char *kInstead = "; give a file of your own with --kafka-config";
     const std::string name = "outbox.kafka_config_file \"" + path + "\"";
     std::string content;
+    std::string why;
     if (!is_this_machine(database.place()) || path[0] != '/')
         source.notes.push_back(name + " is on the server and was not read" + kInstead);
-    else if (!read_file(path, content))
-        source.notes.push_back(name + " cannot be read: " + std::strerror(errno) + kInstead);
+    else if (!read_file(open_regular_file(path, why), content, why))
+        source.notes.push_back(name + " cannot be read: " + why + kInstead);
     else
         add(source, name, parse_config_file(content));
 }
@@ -119,9 +120,12 @@ find_kafka(const KafkaOptions &options, Database *database)
     if (!options.config_file.empty())
     {
         std::string content;
-        if (!read_file(options.config_file, content))
-            throw Error(kFailed,
-                        "cannot read " + options.config_file + ": " + std::strerror(errno));
+        std::string why;
+        File file(std::fopen(options.config_file.c_str(), "rb")); // it may be a pipe of the shell
+        if (!file)
+            why = std::strerror(errno);
+        if (!read_file(file, content, why))
+            throw Error(kFailed, "cannot read " + options.config_file + ": " + why);
         add(source, options.config_file, parse_config_file(content));
     }
     for (const std::string &pair : options.properties)

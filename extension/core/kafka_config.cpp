@@ -324,6 +324,7 @@ FileReader::read()
         if (line.empty() || line.front() == '#' || line.front() == '!')
             continue;
         Property property;
+        property.from_file = true;
         const Verdict verdict = read_line(line, &property);
         if (!verdict.ok)
             return fail(verdict);
@@ -361,8 +362,9 @@ check_properties(const std::vector<Property> &properties) noexcept
         if (property_allowed(property.name, property.value, &reason, &hint))
             continue;
         const std::string_view name = clip(property.name, 64);
-        const std::string_view value =
-            is_secret(property.name) ? "(not shown)" : clip(property.value, 64);
+        const std::string_view value = property.from_file || is_secret(property.name)
+                                           ? "(not shown)"
+                                           : clip(property.value, 64);
         return refuse(hint, "property \"%.*s\" with value \"%.*s\" %s",
                       static_cast<int>(name.size()), name.data(), static_cast<int>(value.size()),
                       value.data(), reason);

@@ -18,6 +18,9 @@ struct Property
 {
     std::string name;
     std::string value;
+    // Its value is in no message: it may be a secret under a wrong name, or the line of another
+    // file that was named by mistake, and monitors and readers of the log may not read the file.
+    bool from_file = false;
 };
 
 // When verdict is not ok, properties is empty. A reason names the place and never quotes the text,
@@ -40,7 +43,7 @@ ParsedConfig parse_config_pairs(std::string_view text);
 ParsedConfig parse_config_file(std::string_view text);
 
 // Refuses the first property that property_allowed() refuses, in a message that names the property,
-// and its value unless that is a secret.
+// and its value unless that is a secret or comes from a file.
 Verdict check_properties(const std::vector<Property> &properties) noexcept;
 
 // Refuses the first property whose name says that it is a secret, without its value.

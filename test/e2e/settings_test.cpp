@@ -165,3 +165,18 @@ TEST(Settings, AFileThatWasNotThereIsFoundWithoutAReload)
     EXPECT_EQ(std::rename((path + ".away").c_str(), path.c_str()), 0);
     EXPECT_TRUE(relay_becomes(database, "state = 'running' and config_error is null"));
 }
+
+TEST(Settings, AnEventLargerThanAllThatMayBeInFlightGoesAlone)
+{
+    TestDatabase database(cluster(), TestDatabase::Extension::kNotInstalled);
+    kafka().create_topic(database.topic());
+    Db db = database.connect();
+    db.exec("alter database " + database.name() + " set outbox.max_in_flight_size = '64kB'");
+    db.exec("create extension outbox");
+    for (const int size : {10, 900000, 10, 200000})
+        db.exec("select outbox.emit($1, 'k', 'made', to_jsonb(repeat('x', $2::int)))",
+                database.type(), size);
+    EXPECT_EQ(db.value("select outbox.drain('20 s')"), "t");
+    EXPECT_EQ(db.value("select coalesce(string_agg(last_error, '; '), '') from outbox.deliveries"),
+              "");
+}

@@ -229,6 +229,21 @@ TEST(CheckProperties, DoesNotShowASecret)
     EXPECT_NE(std::string(verdict.reason).find("ssl.truststore.password"), std::string::npos);
 }
 
+// It may be a secret in the wrong place, or of another file that was named by mistake.
+TEST(CheckProperties, DoesNotShowAValueFromTheFile)
+{
+    for (const char *text : {"root:x:0:0:sesame", "db.example:5432:orders:app:sesame",
+                             "acks=0;sasl.password=sesame", "sasl.pasword=sesame"})
+    {
+        const ParsedConfig parsed = parse_config_file(text);
+        ASSERT_TRUE(parsed.verdict.ok) << parsed.verdict.reason;
+        const Verdict verdict = check_properties(parsed.properties);
+        ASSERT_FALSE(verdict.ok) << text;
+        EXPECT_EQ(std::string(verdict.reason).find("sesame"), std::string::npos) << verdict.reason;
+        EXPECT_NE(std::string(verdict.reason).find(parsed.properties[0].name), std::string::npos);
+    }
+}
+
 TEST(CheckProperties, CutsALongValue)
 {
     const Verdict verdict = check_properties({{"transactional.id", std::string(100000, 'x')}});

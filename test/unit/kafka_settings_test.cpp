@@ -148,6 +148,23 @@ TEST(KafkaSettings, SecretsAreInNoText)
     EXPECT_THAT(refusal({{"test.mock.password", kSecret}}).text, HasSubstr("\"***\""));
 }
 
+TEST(KafkaSettings, ValuesFromTheFileAreInNoText)
+{
+    const std::string value = std::string("PLAIN;sasl.password=") + kSecret;
+    for (const char *name : {"security.protocol", "sasl.mechanisms", "linger.ms", "acks",
+                             "ssl.ca.location", "no.such.property"})
+    {
+        std::vector<Property> properties = {{"security.protocol", "sasl_ssl"},
+                                            {"sasl.username", "u"},
+                                            {"sasl.password", "p"},
+                                            {name, value, true}};
+        const Failure why = refusal(properties);
+        EXPECT_STRNE(why.text, "") << name;
+        EXPECT_THAT(why.text, Not(HasSubstr(kSecret))) << name;
+        EXPECT_THAT(why.hint, Not(HasSubstr(kSecret))) << name;
+    }
+}
+
 TEST(KafkaSettings, SecretsAreMaskedInLogs)
 {
     // The client id is part of every log line; here it is also the password.

@@ -2,9 +2,13 @@
 
 #include "kafka_mock_cluster.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace outbox::test
@@ -68,6 +72,61 @@ TEST(KafkaSetup, OneRequestAtATimeWhateverIsAskedFor)
         }
         close(wake_fd);
     }
+}
+
+// Opening a FIFO waits for somebody who writes, and no signal ends that.
+TEST(KafkaSetup, OnlyARegularFileIsRead)
+{
+    std::string directory = "/tmp/outbox-XXXXXX";
+    ASSERT_NE(mkdtemp(directory.data()), nullptr);
+    const std::string fifo = directory + "/fifo";
+    ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+    for (const std::string &path : {fifo, directory, std::string("/dev/zero")})
+    {
+        KafkaSetup setup;
+        Failure why;
+        EXPECT_FALSE(read_properties("/", path.c_str(), "", setup, why)) << path;
+        EXPECT_THAT(why.text, testing::HasSubstr("\"" + path + "\": it is not a regular file"));
+    }
+    (void) unlink(fifo.c_str());
+    (void) rmdir(directory.c_str());
+}
+
+// The relay sends an event that is larger than all that may be in flight alone.
+TEST(KafkaSetup, EventLargerThanTheWindowGoes)
+{
+    constexpr std::size_t kWindow = std::size_t{64} * 1024;
+    constexpr std::size_t kEvent = 8 * kWindow;
+    MockCluster cluster;
+    cluster.create_topic("t", 1);
+    KafkaSetup setup;
+    setup.bootstrap_servers = cluster.bootstrap();
+    setup.backoff_initial_ms = 10;
+    setup.backoff_max_ms = 100;
+    setup.max_messages = 1000;
+    setup.max_bytes = kWindow;
+    setup.max_event_bytes = kEvent;
+    const int wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    {
+        Failure why;
+        const std::unique_ptr<kafka::Producer> producer(create_producer(setup, 0, wake_fd, why));
+        ASSERT_NE(producer, nullptr) << why.text;
+        const std::string value(kEvent, 'x');
+        outbox::Record record;
+        record.topic = "t";
+        record.key = "k";
+        record.value = value.data();
+        record.value_size = value.size();
+        RecordingSink sink;
+        ASSERT_EQ(producer->produce(record, why), ProduceResult::queued) << why.text;
+        EXPECT_TRUE(wait_until(kLimit,
+                               [&]
+                               {
+                                   (void) producer->serve(sink, 100);
+                                   return !sink.acked.empty();
+                               }));
+    }
+    close(wake_fd);
 }
 
 } // namespace outbox::test

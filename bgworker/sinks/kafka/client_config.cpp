@@ -40,36 +40,47 @@ constexpr Default kDefaults[] = {
     {"log.queue", "true"},
 };
 
-// Refuses a property in a sentence that names it and, unless that is secret, its value.
 bool
-refuse_property(std::string_view name, std::string_view value, const char *reason, const char *hint,
-                Failure &why)
+is_shown(const Property &property) noexcept
 {
-    const std::string shown_name(clip(name, 80));
-    const std::string shown_value(is_secret(name) ? "***" : clip(value, 80));
+    return !property.from_file && !is_secret(property.name);
+}
+
+// Refuses a property in a sentence that names it and, if that may be shown, its value.
+bool
+refuse_property(const Property &property, const char *reason, const char *hint, Failure &why)
+{
+    const std::string shown_name(clip(property.name, 80));
+    const std::string shown_value(is_shown(property) ? clip(property.value, 80) : "***");
     describe_config(why, hint, "Kafka property \"%s\" with value \"%s\" %s", shown_name.c_str(),
                     shown_value.c_str(), reason);
     return false;
 }
 
 bool
-set(rd_kafka_conf_t *config, const char *name, const std::string &value, Failure &why)
+set(rd_kafka_conf_t *config, const Property &property, Failure &why)
 {
     char text[512];
     const rd_kafka_conf_res_t result =
-        rd_kafka_conf_set(config, name, value.c_str(), text, sizeof text);
+        rd_kafka_conf_set(config, property.name.c_str(), property.value.c_str(), text, sizeof text);
     if (result == RD_KAFKA_CONF_OK)
         return true;
     if (result == RD_KAFKA_CONF_UNKNOWN)
-        return refuse_property(name, value, "is not known to librdkafka", kHint, why);
+        return refuse_property(property, "is not known to librdkafka", kHint, why);
     // librdkafka quotes the value here.
-    if (is_secret(name))
-        return refuse_property(name, value, "is invalid", kHint, why);
+    if (!is_shown(property))
+        return refuse_property(property, "is invalid", kHint, why);
     std::string reason = "is invalid: ";
     reason += text;
     while (reason.back() == '\n')
         reason.pop_back();
-    return refuse_property(name, value, reason.c_str(), kHint, why);
+    return refuse_property(property, reason.c_str(), kHint, why);
+}
+
+bool
+set(rd_kafka_conf_t *config, const char *name, const std::string &value, Failure &why)
+{
+    return set(config, Property{name, value}, why);
 }
 
 bool
@@ -108,7 +119,8 @@ set_own(rd_kafka_conf_t *config, const Settings &settings, Failure &why)
 
     // Delivery reports leave librdkafka's count a moment after the caller's, hence the factor.
     const std::size_t messages = 2 * settings.max_messages;
-    const std::size_t kilobytes = 2 * (settings.max_bytes / 1024 + 1);
+    const std::size_t bytes = std::max(settings.max_bytes, settings.max_record_bytes);
+    const std::size_t kilobytes = 2 * (bytes / 1024 + 1);
     const int backoff_max = std::max(settings.backoff_initial_ms, settings.backoff_max_ms);
     return set_servers(config, settings, why) &&
            set(config, "client.id", std::string(settings.client_id), why) &&
@@ -140,8 +152,8 @@ set_operators(rd_kafka_conf_t *config, const Settings &settings, Secrets &secret
         const char *hint = "Remove it.";
         if (contains_zero(property) ||
             !property_allowed(property.name, property.value, &reason, &hint))
-            return refuse_property(property.name, property.value, reason, hint, why);
-        if (!set(config, property.name.c_str(), property.value, why))
+            return refuse_property(property, reason, hint, why);
+        if (!set(config, property, why))
             return false;
     }
     return true;

@@ -19,8 +19,8 @@ struct ConfigDeleter
 using ClientConfig = std::unique_ptr<rd_kafka_conf_t, ConfigDeleter>;
 
 // Returns the configuration and adds its secrets to `secrets`; or returns nothing and says in
-// `why` which property is at fault, naming its value unless that is secret. May throw
-// std::bad_alloc.
+// `why` which property is at fault, naming its value unless that is secret or from a file. May
+// throw std::bad_alloc.
 ClientConfig make_client_config(const Settings &settings, Secrets &secrets, Failure &why);
 
 } // namespace outbox::kafka

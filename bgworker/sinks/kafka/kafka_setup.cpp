@@ -1,4 +1,5 @@
 #include "extension/core/kafka_properties.h"
+#include "extension/core/regular_file.h"
 
 #include "kafka_setup.h"
 
@@ -23,11 +24,6 @@ constexpr int kSmallestBatch = 1000;
 constexpr const char *kMaxMessageBytes = "message.max.bytes";
 constexpr std::size_t kRoomForKafka = std::size_t{64} * 1024;
 
-struct CloseFile
-{
-    void operator()(std::FILE *file) const noexcept { (void) std::fclose(file); }
-};
-
 bool
 same(const Property &a, const Property &b)
 {
@@ -44,12 +40,12 @@ refuse_setup(Failure &why, const std::string &text, const char *hint)
 bool
 read_file(const std::string &path, std::string &content, Failure &why)
 {
-    const std::unique_ptr<std::FILE, CloseFile> file(std::fopen(path.c_str(), "rb"));
+    std::string problem;
+    const File file = open_regular_file(path, problem);
     if (!file)
         return refuse_setup(why,
-                            "could not open outbox.kafka_config_file \"" + path +
-                                "\": " + std::strerror(errno),
-                            "The file must exist and be readable by the server's user.");
+                            "could not open outbox.kafka_config_file \"" + path + "\": " + problem,
+                            "It must be a regular file, readable by the server's user.");
     char buffer[8192];
     std::size_t count = 0;
     while ((count = std::fread(buffer, 1, sizeof(buffer), file.get())) > 0)
@@ -169,6 +165,7 @@ create_producer(const KafkaSetup &setup, int oversized_batches, int wake_fd, Fai
     settings.backoff_max_ms = std::max(setup.backoff_max_ms, setup.backoff_initial_ms);
     settings.max_messages = setup.max_messages;
     settings.max_bytes = setup.max_bytes;
+    settings.max_record_bytes = max_message_bytes(setup);
     settings.gapless = true;
     return kafka::Producer::create(settings, wake_fd, why);
 }

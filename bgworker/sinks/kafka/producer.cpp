@@ -70,6 +70,17 @@ to_opaque(std::uint64_t tag) noexcept
     return reinterpret_cast<void *>(tag); // NOLINT(performance-no-int-to-ptr)
 }
 
+// librdkafka quotes values in what it says of properties that do not fit together.
+void
+mask_values(const Settings &settings, char *text)
+{
+    Secrets values;
+    for (std::size_t i = 0; i < settings.property_count; i++)
+        if (settings.properties[i].from_file)
+            values.add(settings.properties[i].value);
+    values.mask(text);
+}
+
 bool
 is_non_blocking(int fd) noexcept
 {
@@ -113,6 +124,7 @@ Producer::start(const Settings &settings, int wake_fd, Failure &why)
     client_ = rd_kafka_new(RD_KAFKA_PRODUCER, config.get(), text, sizeof text);
     if (client_ == nullptr)
     {
+        mask_values(settings, text);
         secrets_.mask(text);
         describe_config(why, "Correct the Kafka properties.", "%s", text);
         return false;
@@ -336,8 +348,9 @@ Producer::refused(int code, const Record &record, Failure &why) noexcept
     const auto error =
         too_large ? RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE : static_cast<rd_kafka_resp_err_t>(code);
     const std::string_view topic = clip(record.topic, 249);
-    describe(why, error, "topic \"%.*s\": %s%s", static_cast<int>(topic.size()), topic.data(),
-             rd_kafka_err2str(error), too_large ? " (more than queue.buffering.max.kbytes)" : "");
+    describe(why, error, "topic \"%.*s\": %s", static_cast<int>(topic.size()), topic.data(),
+             too_large ? "the event is larger than queue.buffering.max.kbytes allows"
+                       : rd_kafka_err2str(error));
     return ProduceResult::failed;
 }
 

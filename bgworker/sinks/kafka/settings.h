@@ -30,6 +30,9 @@ struct Settings
     std::size_t max_messages = 100000;
     std::size_t max_bytes = std::size_t{64} * 1024 * 1024;
 
+    // The largest record, which may be outstanding alone when it is more than that.
+    std::size_t max_record_bytes = 0;
+
     // Makes a refused record a fatal error, so that no later record can overtake it.
     bool gapless = false;
 };
