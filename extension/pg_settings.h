@@ -3,8 +3,23 @@
 
 #include "pg.h"
 
+extern "C"
+{
+#include "tcop/tcopprot.h"
+}
+
 namespace outbox
 {
+
+// The highest max_stack_depth that the kernel's limit allows, in kB; 0 when it is not known.
+inline int
+highest_stack_depth()
+{
+    const long limit = static_cast<long>(get_stack_depth_rlimit());
+    return limit <= STACK_DEPTH_SLOP
+               ? 0
+               : static_cast<int>(Min((limit - STACK_DEPTH_SLOP) / 1024, MAX_KILOBYTES));
+}
 
 // Undefined settings with this prefix are refused, or at least warned about.
 inline void

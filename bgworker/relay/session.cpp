@@ -96,6 +96,29 @@ drop_other_settings()
     CommitTransactionCommand();
 }
 
+// A setting of kB that is no less than this and no less than the server's.
+void
+pin_at_least(const char *name, int least)
+{
+    char value[16];
+    snprintf(value, sizeof(value), "%d", Max(atoi(GetConfigOption(name, false, false)), least));
+    SetConfigOption(name, value, PGC_SUSET, PGC_S_OVERRIDE);
+}
+
+// The bounds that statements and their work may run into, which would end the relay, or refuse an
+// event that its session could emit.
+void
+pin_bounds()
+{
+    constexpr int kLeastWorkMem = 4096;    // the server's default
+    constexpr int kUsualStackDepth = 2048; // that of a session with the default limit of the kernel
+    SetConfigOption("temp_file_limit", "-1", PGC_SUSET, PGC_S_OVERRIDE);
+    pin_at_least("work_mem", kLeastWorkMem);
+    pin_at_least("max_stack_depth", Min(kUsualStackDepth, highest_stack_depth()));
+    // No statement of the relay is worth a compilation.
+    SetConfigOption("jit", "off", PGC_SUSET, PGC_S_OVERRIDE);
+}
+
 } // namespace
 
 void
@@ -133,6 +156,7 @@ prepare_session()
     SetConfigOption("default_transaction_isolation", "read committed", PGC_SUSET, PGC_S_OVERRIDE);
     SetConfigOption("default_transaction_read_only", "off", PGC_SUSET, PGC_S_OVERRIDE);
     switch_off_transaction_timeout();
+    pin_bounds();
     pgstat_report_appname("outbox relay");
 }
 

@@ -166,6 +166,110 @@ TEST(Settings, AFileThatWasNotThereIsFoundWithoutAReload)
     EXPECT_TRUE(relay_becomes(database, "state = 'running' and config_error is null"));
 }
 
+namespace
+{
+
+struct Hostile
+{
+    const char *name;
+    const char *value;
+};
+
+// Of the server, the database and the role of the relay; each would do it harm.
+constexpr Hostile kHostile[] = {
+    {"temp_file_limit", "0"},
+    {"work_mem", "64kB"},
+    {"max_stack_depth", "100kB"},
+    {"jit", "on"},
+    {"jit_above_cost", "0"},
+    {"jit_inline_above_cost", "0"},
+    {"jit_optimize_above_cost", "0"},
+    {"statement_timeout", "1ms"},
+    {"lock_timeout", "1ms"},
+    {"default_transaction_isolation", "serializable"},
+    {"default_transaction_read_only", "on"},
+};
+
+// They hold as long as this lives, but not in its session.
+class HostileServer
+{
+public:
+    HostileServer(Db &db, const std::string &database) : db_(db), database_(database)
+    {
+        for (const Hostile &setting : kHostile)
+            db_.exec("select set_config($1, current_setting($1), false)", setting.name);
+        for (const char *of : kOf)
+            for (const Hostile &setting : kHostile)
+                db_.exec(start(of) + "set " + setting.name + " = '" + setting.value + "'");
+        reload();
+    }
+    ~HostileServer()
+    {
+        for (const char *of : kOf)
+            for (const Hostile &setting : kHostile)
+                db_.exec(start(of) + "reset " + setting.name);
+        reload();
+    }
+    HostileServer(const HostileServer &) = delete;
+    HostileServer &operator=(const HostileServer &) = delete;
+
+    void reload() { EXPECT_EQ(db_.value("select pg_reload_conf()"), "t"); }
+
+private:
+    static constexpr const char *kOf[] = {"system", "database", "role"};
+
+    std::string start(const std::string &of) const
+    {
+        return "alter " + of + " " +
+               (of == "database" ? database_ + " "
+                : of == "role"   ? "postgres "
+                                 : "");
+    }
+
+    Db &db_;
+    std::string database_;
+};
+
+} // namespace
+
+TEST(Settings, NoneThatIsMeantForSessionsEndsTheRelayOrHasItRefuseWhatTheyEmit)
+{
+    OwnCluster server;
+    TestDatabase database(server);
+    kafka().create_topic(database.topic());
+    Db db = database.connect();
+    const std::string first = std::to_string(database.relay_pid());
+    db.exec("select outbox.pause()");
+    ASSERT_TRUE(database.reaches_state("paused"));
+    // So many blocked keys that looking at them takes more memory than is allowed.
+    db.exec("insert into outbox.events (aggregate_type, aggregate_id, event_type, payload) "
+            "select $1, 'f' || i, 'made', '{}' from generate_series(1, 20000) i",
+            database.type());
+    db.exec("insert into outbox.deliveries (seq, xid, slot, event_id, lane, topic, partition_key, "
+            "state, blocking, attempts, last_error, failed_at) "
+            "select seq, xid, slot, id, hashtextextended(aggregate_id, 7), $1, aggregate_id, "
+            "'FAILED', true, 3, 'x', now() from outbox.events",
+            database.topic());
+    HostileServer hostile(db, database.name());
+    ASSERT_EQ(db.value("select pg_terminate_backend($1::int)", first), "t");
+    const auto published = [&]
+    {
+        const std::string id = db.value(
+            "select outbox.emit($1, 'k', 'made', (repeat('[', 1999) || repeat(']', 1999))::jsonb)",
+            database.type());
+        return db.value("select outbox.wait_published($1, '20 s')", id);
+    };
+    db.exec("select outbox.resume()");
+    EXPECT_EQ(published(), "t") << db.value("select r::text from outbox.relay_status r");
+    EXPECT_EQ(db.value("select count(*) from outbox.deliveries where state <> 'FAILED'"), "0");
+
+    const std::string relay = db.value("select pid from outbox.relay_status");
+    hostile.reload();
+    db.exec("select outbox.retry_failed('nothing')"); // the relay looks at all of them
+    EXPECT_EQ(published(), "t") << db.value("select r::text from outbox.relay_status r");
+    EXPECT_EQ(db.value("select pid from outbox.relay_status"), relay);
+}
+
 TEST(Settings, AnEventLargerThanAllThatMayBeInFlightGoesAlone)
 {
     TestDatabase database(cluster(), TestDatabase::Extension::kNotInstalled);
