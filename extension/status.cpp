@@ -44,16 +44,29 @@ explain_absence(RelayReport *report)
                  "all %d places for databases are in use", most_databases());
 }
 
+// PostgreSQL says so in its log only, at its start.
+void
+explain_no_launcher(RelayReport *report)
+{
+    if (shared_state() == nullptr || pg_atomic_read_u32(&shared_state()->launcher_proc) != 0)
+        return;
+    snprintf(report->last_error, sizeof(report->last_error),
+             "no launcher is running, which starts relays: unless the server has started just now "
+             "there was no free background worker for it; raise max_worker_processes and restart "
+             "PostgreSQL");
+}
+
 RelayReport
 read_report(DatabaseSlot *slot)
 {
     RelayReport report = {};
     if (slot == nullptr)
-    {
         explain_absence(&report);
-        return report;
-    }
-    return report_of(slot);
+    else
+        report = report_of(slot);
+    if (report.state == RelayState::absent && report.last_error[0] == '\0')
+        explain_no_launcher(&report);
+    return report;
 }
 
 const char *

@@ -284,3 +284,15 @@ TEST(Settings, AnEventLargerThanAllThatMayBeInFlightGoesAlone)
     EXPECT_EQ(db.value("select coalesce(string_agg(last_error, '; '), '') from outbox.deliveries"),
               "");
 }
+
+TEST(Settings, RelayStatusSaysThatThereIsNoWorkerForTheLauncher)
+{
+    // PostgreSQL's own launcher, that of logical replication, has the only one.
+    OwnCluster server(Settings{{"max_worker_processes", "1"}});
+    TestDatabase database(server);
+    Db db = database.connect();
+    EXPECT_TRUE(server.log_contains("too many background workers"));
+    EXPECT_EQ(db.value("select state from outbox.relay_status"), "absent");
+    EXPECT_NE(db.value("select last_error from outbox.relay_status").find("max_worker_processes"),
+              std::string::npos);
+}
