@@ -56,6 +56,11 @@ enum class RelayExit : uint32
     update_required // the same, because of versions
 };
 
+// Bits of DatabaseSlot::deliveries_changed. The second one: a prepared transaction has committed,
+// of which nobody knows what it did; any role may do so, as often as it likes.
+constexpr uint32 kDeliveriesChanged = 1;
+constexpr uint32 kDeliveriesPerhapsChanged = 2;
+
 struct DatabaseSlot
 {
     // Written under SharedState.lock; read without it.
@@ -70,7 +75,8 @@ struct DatabaseSlot
     // Set by backends, cleared by the launcher: look whether this database wants a relay.
     pg_atomic_uint32 relay_wanted;
 
-    // Set by backends, cleared by the relay: outbox.deliveries or outbox.pauses has changed.
+    // Set by backends, cleared by the relay: outbox.deliveries or outbox.pauses has changed, see
+    // kDeliveriesChanged.
     pg_atomic_uint32 deliveries_changed;
 
     // Pid of a backend that needs the database for itself (DROP DATABASE and the like); 0: none.

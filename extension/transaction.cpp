@@ -172,7 +172,7 @@ announce_commit()
     }
     if (ledger.deliveries_changed && slot != nullptr)
     {
-        pg_atomic_write_u32(&slot->deliveries_changed, 1);
+        pg_atomic_fetch_or_u32(&slot->deliveries_changed, kDeliveriesChanged);
         wake_relay(slot);
     }
     if (ledger.relay_requested)

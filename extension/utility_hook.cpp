@@ -195,7 +195,7 @@ wake_own_relay()
     DatabaseSlot *mine = find_slot(MyDatabaseId);
     if (mine == nullptr)
         return;
-    pg_atomic_write_u32(&mine->deliveries_changed, 1);
+    pg_atomic_fetch_or_u32(&mine->deliveries_changed, kDeliveriesPerhapsChanged);
     wake_relay(mine);
 }
 

@@ -4,6 +4,7 @@
 
 #include "relay.h"
 
+#include "bgworker/engine/common/change_pace.h"
 #include "bgworker/engine/common/sooner.h"
 
 #include "activity.h"
@@ -30,6 +31,9 @@ namespace
 constexpr long kPollMs = 1000;
 constexpr int kDrainMs = 500;
 constexpr std::int64_t kMillisecond = 1000; // of the steady clock
+
+// Those of outbox.deliveries and outbox.pauses. A look reads which lanes are blocked, all of them.
+ChangePace changes;
 
 int
 open_eventfd()
@@ -71,14 +75,33 @@ wait(long timeout_ms)
     }
 }
 
+// Whether to look at them now.
+bool
+hear_of_changes()
+{
+    const uint32 told = pg_atomic_exchange_u32(&relay.slot->deliveries_changed, 0);
+    if ((told & kDeliveriesChanged) != 0)
+        changes.note();
+    if ((told & kDeliveriesPerhapsChanged) != 0)
+        changes.note_possible();
+    const std::int64_t now = steady_now();
+    if (!changes.is_due(now))
+        return false;
+    changes.begin(now);
+    return true;
+}
+
 // One round of the engine, and what comes of it. Returns how long to wait for the next one at most.
 long
 run_round()
 {
     Engine &engine = relay.parts->engine;
-    if (pg_atomic_exchange_u32(&relay.slot->deliveries_changed, 0) != 0)
+    const bool look = hear_of_changes();
+    if (look)
         engine.deliveries_changed();
     call_cpp([&] { relay.round = engine.round(relay.check_events); });
+    if (look)
+        changes.end(steady_now());
     if (relay.round.step == StepResult::gone)
         stop_as_gone();
     if (relay.round.saved == SaveResult::gone)
@@ -95,7 +118,8 @@ run_round()
     call_cpp([&] { replay_ms = engine.replay(); });
     const long turn_ms =
         Max(0L, static_cast<long>((relay.maintain_ring_at - steady_now()) / kMillisecond));
-    return sooner(sooner(relay.round.wait_ms, replay_ms), sooner(turn_ms, kPollMs));
+    return sooner(sooner(sooner(relay.round.wait_ms, replay_ms), changes.wait_ms(steady_now())),
+                  sooner(turn_ms, kPollMs));
 }
 
 void
