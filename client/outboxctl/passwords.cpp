@@ -1,5 +1,6 @@
 #include "passwords.h"
 
+#include "bgworker/sinks/kafka/secrets.h"
 #include "conninfo.h"
 
 #include <algorithm>
@@ -9,7 +10,6 @@
 #include <memory>
 #include <mutex>
 #include <new>
-#include <vector>
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -25,14 +25,13 @@ namespace
 using Options = std::unique_ptr<PQconninfoOption, decltype(&PQconninfoFree)>;
 
 constexpr const char *kMask = "***";
-constexpr std::size_t kShortest = 4;
 constexpr std::size_t kLongestName = 63; // the server cuts names off there, and quotes them so
 constexpr std::size_t kLargestFile = 1024UL * 1024;
 constexpr std::size_t kNone = std::string_view::npos;
 
 // The threads that connect write what libpq says to stderr.
 std::mutex mutex;
-std::vector<std::string> known; // the longest first: none is cut by one that it contains
+kafka::Secrets known;
 
 std::string
 decoded(std::string_view text)
@@ -245,13 +244,6 @@ learn_environment()
     learn_options(Options(PQconndefaults(), &PQconninfoFree).get());
 }
 
-void
-replace_all(std::string &text, const std::string &secret)
-{
-    for (std::size_t at = 0; (at = text.find(secret, at)) != kNone; at += std::strlen(kMask))
-        text.replace(at, secret.size(), kMask);
-}
-
 // scheme://user:password@host: up to the last "@" that can still belong to it.
 void
 mask_uris(std::string &text)
@@ -286,15 +278,8 @@ mask_assignments(std::string &text)
 void
 learn_password(std::string_view password)
 {
-    if (password.size() < kShortest)
-        return;
     const std::lock_guard<std::mutex> lock(mutex);
-    std::string value(password);
-    if (std::find(known.begin(), known.end(), value) == known.end())
-        known.insert(std::find_if(known.begin(), known.end(),
-                                  [&](const std::string &other)
-                                  { return other.size() < value.size(); }),
-                     std::move(value));
+    known.add(password);
 }
 
 void
@@ -328,8 +313,7 @@ without_passwords(std::string_view text)
     std::string result(text);
     {
         const std::lock_guard<std::mutex> lock(mutex);
-        for (const std::string &secret : known)
-            replace_all(result, secret);
+        known.mask(result);
     }
     mask_uris(result);
     mask_assignments(result);

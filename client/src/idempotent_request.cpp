@@ -106,13 +106,8 @@ joined(std::initializer_list<std::string> parts, char separator)
 std::string
 to_hex(std::string_view bytes)
 {
-    constexpr const char *kDigits = "0123456789abcdef";
     std::string text;
-    for (const char c : bytes)
-    {
-        text += kDigits[static_cast<unsigned char>(c) >> 4];
-        text += kDigits[static_cast<unsigned char>(c) & 15];
-    }
+    detail::append_hex(text, bytes);
     return text;
 }
 

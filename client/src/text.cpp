@@ -14,8 +14,6 @@ namespace outbox::v0::detail
 namespace
 {
 
-constexpr char kHexDigits[] = "0123456789abcdef";
-
 void
 append_json_string(std::string &to, std::string_view text, int encoding)
 {
@@ -29,9 +27,7 @@ append_json_string(std::string &to, std::string_view text, int encoding)
         else if (c == '"' || c == '\\')
             to.append(1, '\\').append(1, c);
         else if (static_cast<unsigned char>(c) < 0x20)
-            to.append("\\u00")
-                .append(1, kHexDigits[static_cast<unsigned char>(c) >> 4])
-                .append(1, kHexDigits[static_cast<unsigned char>(c) & 0xF]);
+            append_hex(to.append("\\u00"), text.substr(i, 1));
         else
             to += c;
     }
@@ -53,6 +49,15 @@ character_size(std::string_view text, int encoding)
     const int size = PQmblen(text.data(), encoding);
     // A character that the text ends within is for the server to refuse.
     return std::clamp<std::size_t>(static_cast<std::size_t>(std::max(size, 1)), 1, text.size());
+}
+
+void
+append_hex(std::string &to, std::string_view bytes)
+{
+    constexpr const char *kDigits = "0123456789abcdef";
+    for (const char c : bytes)
+        to.append(1, kDigits[static_cast<unsigned char>(c) >> 4])
+            .append(1, kDigits[static_cast<unsigned char>(c) & 0xF]);
 }
 
 std::string

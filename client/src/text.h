@@ -19,6 +19,9 @@ int utf8();
 // like a byte that looks like a backslash or a quote may be the second one of a character.
 std::size_t character_size(std::string_view text, int encoding);
 
+// Adds two digits, in lower case, for each byte.
+void append_hex(std::string &to, std::string_view bytes);
+
 // A JSON object of strings, which are in the encoding of that number, as PQclientEncoding() gives
 // it.
 std::string json_object(const std::map<std::string, std::string> &members, int encoding = utf8());

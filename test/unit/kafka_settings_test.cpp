@@ -192,6 +192,16 @@ TEST(KafkaSettings, SecretsAreMaskedWhereverTheyStand)
     EXPECT_STREQ(text, "****** a ***, *** abc secre");
 }
 
+TEST(KafkaSettings, ASecretThatContainsAnotherIsMaskedAsAWhole)
+{
+    kafka::Secrets secrets;
+    for (const char *value : {"pass", "password1", "pass", "word1"})
+        secrets.add(value);
+    std::string text("password1 \0 password pass", 25);
+    secrets.mask(text);
+    EXPECT_EQ(text, std::string("*** \0 ***word ***", 17));
+}
+
 TEST(KafkaSettings, NothingIsWrittenToStderr)
 {
     testing::internal::CaptureStderr();

@@ -1,6 +1,7 @@
 // Keeps secrets out of what is logged and shown.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -8,7 +9,7 @@
 namespace outbox::kafka
 {
 
-// The secret values of one configuration.
+// Secret values, of one configuration or of all connections of a program.
 class Secrets
 {
 public:
@@ -16,11 +17,15 @@ public:
     // distinguished from ordinary text. May throw std::bad_alloc.
     void add(std::string_view value);
 
-    // Replaces every occurrence of a secret in the text by "***". The text never grows.
+    // Replaces every occurrence of a secret in the text by "***", and one that contains others as a
+    // whole. The text never grows.
     void mask(char *text) const noexcept;
+    void mask(std::string &text) const noexcept;
 
 private:
-    std::vector<std::string> values_;
+    std::size_t mask(char *text, std::size_t size) const noexcept;
+
+    std::vector<std::string> values_; // the longest first
 };
 
 } // namespace outbox::kafka
