@@ -4,17 +4,17 @@
 #include "interrupts.h"
 #include "standard_error.h"
 
+#include "client/src/event_fd.h"
+#include "client/src/stop_flag.h"
+#include "outbox/error.h"
+
 #include <atomic>
-#include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <memory>
 #include <new>
 #include <thread>
 
 #include <poll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 namespace outbox::ctl
 {
@@ -22,87 +22,96 @@ namespace outbox::ctl
 namespace
 {
 
+namespace shared = outbox::v0::detail;
+
 constexpr auto kLimit = std::chrono::minutes(10); // for all hosts
 
 std::atomic<int> running{0};
 
-PGconn *
-connect_now(const Settings &settings)
-{
-    std::vector<const char *> names;
-    std::vector<const char *> values;
-    for (const auto &[name, value] : settings)
-    {
-        names.push_back(name.c_str());
-        values.push_back(value.c_str());
-    }
-    names.push_back(nullptr);
-    values.push_back(nullptr);
-    PGconn *connection = PQconnectdbParams(names.data(), values.data(), 1);
-    if (connection == nullptr)
-        throw std::bad_alloc();
-    return connection;
-}
-
-// What the thread and we share; the last of us closes it.
+// What the thread and we share.
 struct Attempt
 {
-    explicit Attempt(Settings all) : settings(std::move(all)), ready(eventfd(0, EFD_CLOEXEC))
-    {
-        if (ready < 0)
-            throw Error(kFailed, std::string("cannot wait: ") + std::strerror(errno));
-    }
-    ~Attempt() { (void) close(ready); }
-    Attempt(const Attempt &) = delete;
-    Attempt &operator=(const Attempt &) = delete;
+    explicit Attempt(Connector::Settings all) : settings(std::move(all)) {}
 
-    const Settings settings;
-    const int ready;
-    Connection connection{nullptr, &PQfinish}; // none: no memory
-    std::atomic<bool> done{false};             // set before ready is, after connection
+    const Connector::Settings settings;
+    shared::StopFlag stop;
+    const shared::EventFd ready;
+    Connected connected;
+    bool lacks_memory = false;
+    std::atomic<bool> done{false}; // set before ready is, after the others
 };
+
+void
+make_connection(Attempt &attempt)
+try
+{
+    Connector connector(attempt.settings, kLimit);
+    try
+    {
+        attempt.connected.connection = connector.connect(attempt.stop);
+    }
+    catch (const outbox::Error &error) // of the database, or the machine
+    {
+        attempt.connected.error = error.what();
+        attempt.connected.connection = connector.take_failed();
+    }
+}
+catch (const shared::Stopped &)
+{
+    attempt.connected.error = "stopped"; // nobody waits
+}
+catch (const std::bad_alloc &)
+{
+    attempt.lacks_memory = true;
+}
 
 // Signals are blocked in it as they are in us, so they stay ours.
 void
 run(const std::shared_ptr<Attempt> &attempt)
 {
     mask_errors_of_this_thread(); // what the server says now, libpq writes there
-    try
-    {
-        attempt->connection.reset(connect_now(attempt->settings));
-    }
-    catch (const std::bad_alloc &)
-    {
-        attempt->connection.reset();
-    }
+    make_connection(*attempt);
     attempt->done = true;
-    const std::uint64_t one = 1;
-    (void) !write(attempt->ready, &one, sizeof one); // it cannot be full
+    attempt->ready.wake();
     running--;
+}
+
+std::shared_ptr<Attempt>
+begin(const Connector::Settings &settings)
+try
+{
+    auto attempt = std::make_shared<Attempt>(settings);
+    running++;
+    std::thread([attempt] { run(attempt); }).detach();
+    return attempt;
+}
+catch (const outbox::Error &error)
+{
+    throw Error(kFailed, std::string("cannot connect: ") + error.what());
 }
 
 } // namespace
 
-Connection
-connect(const Settings &settings)
+Connected
+connect(const Connector::Settings &settings)
 {
-    const auto attempt = std::make_shared<Attempt>(settings);
-    running++;
-    std::thread([attempt] { run(attempt); }).detach();
-    // libpq's time-outs bound it, but not with a server that always says something.
+    const std::shared_ptr<Attempt> attempt = begin(settings);
+    // However we leave.
+    const std::unique_ptr<shared::StopFlag, void (*)(shared::StopFlag *)> stopped(
+        &attempt->stop, [](shared::StopFlag *stop) { stop->raise(); });
     const auto deadline = Clock::now() + kLimit;
     PostponedStop stop;
     while (!attempt->done)
     {
-        const Woken woken = wait_for(attempt->ready, POLLIN, deadline);
+        const Woken woken = wait_for(attempt->ready.get(), POLLIN, deadline);
         stop.note(woken);
         if (woken == Woken::kTimeout)
             throw ConnectionError("no connection was made within " +
                                   std::to_string(kLimit.count()) + " minutes");
     }
-    if (!attempt->connection)
+    if (attempt->lacks_memory)
         throw std::bad_alloc();
-    return std::move(attempt->connection);
+    return std::move(attempt->connected);
 }
 
 bool

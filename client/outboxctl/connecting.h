@@ -1,23 +1,27 @@
 // Connecting to PostgreSQL so that a signal ends the wait.
 #pragma once
 
-#include <memory>
+#include "client/src/connect.h"
+
 #include <string>
-#include <utility>
-#include <vector>
 
 #include <libpq-fe.h>
 
 namespace outbox::ctl
 {
 
-using Connection = std::unique_ptr<PGconn, decltype(&PQfinish)>;
-using Settings = std::vector<std::pair<std::string, std::string>>; // names and values
+using outbox::v0::detail::Connection;
+using outbox::v0::detail::Connector;
 
-// PQconnectdbParams(), with all that it does about several hosts and addresses: each has its
-// connect_timeout, which libpq's functions that do not block know nothing of. So it runs in a
-// thread while signals are waited for; throws Interrupted when one asks to end.
-Connection connect(const Settings &settings);
+struct Connected
+{
+    Connection connection{nullptr, &PQfinish}; // one that failed, or none, where there is an error
+    std::string error;                         // what each host said; it may hold passwords
+};
+
+// As the C++ client connects, in a thread, as signals are waited for meanwhile; throws Interrupted
+// when one asks to end.
+Connected connect(const Connector::Settings &settings);
 
 // A thread that was left alone still runs: the program must end without its exit handlers.
 bool connecting_lingers();

@@ -114,26 +114,24 @@ Database::connect()
         throw std::bad_alloc();
     // What stands before dbname yields to what the connection string says. No environment variable
     // may change how we read answers, so these come after it.
-    Settings settings = {{"fallback_application_name", "outboxctl"}};
+    Connector::Settings settings = {{"fallback_application_name", "outboxctl"}};
     if (!conninfo_.empty())
         settings.emplace_back("dbname", conninfo_);
     if (!password_.empty())
         settings.emplace_back("password", password_);
     settings.emplace_back("client_encoding", "UTF8");
     open(settings);
-    if (PQstatus(connection_.get()) != CONNECTION_OK &&
-        connection_error().find(kWithoutUtf8) != std::string::npos)
+    if (refusal_.find(kWithoutUtf8) != std::string::npos)
     {
         settings.back().second = kWithoutUtf8;
         open(settings);
     }
     const char *encoding = PQparameterStatus(connection_.get(), "server_encoding");
     without_utf8_ = encoding != nullptr && std::string(encoding) == kWithoutUtf8;
-    if (PQstatus(connection_.get()) != CONNECTION_OK)
+    if (!refusal_.empty())
         throw ConnectionError(
-            connection_error(),
-            "-d, PGHOST, PGPORT, PGUSER and PGDATABASE say where to connect, as for "
-            "psql; PGPASSWORD or ~/.pgpass has the password.");
+            refusal_, "-d, PGHOST, PGPORT, PGUSER and PGDATABASE say where to connect, as for "
+                      "psql; PGPASSWORD or ~/.pgpass has the password.");
     // In blocking mode libpq would wait for a server that does not read, heedless of time and
     // signals, even for the word that it sends at the end.
     if (PQsetnonblocking(connection_.get(), 1) != 0)
@@ -145,10 +143,12 @@ Database::connect()
 }
 
 void
-Database::open(const Settings &settings)
+Database::open(const Connector::Settings &settings)
 {
-    connection_ = ctl::connect(settings);
+    Connected connected = ctl::connect(settings);
+    connection_ = std::move(connected.connection);
     learn_passwords_of(connection_.get());
+    refusal_ = said(connected.error.c_str());
 }
 
 std::string

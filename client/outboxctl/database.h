@@ -45,7 +45,7 @@ public:
 
 private:
     void connect();
-    void open(const Settings &settings);
+    void open(const Connector::Settings &settings);
     Rows within_transaction(const char *begin, const std::string &sql,
                             const std::vector<Text> &parameters, Clock::time_point deadline);
     void send(const char *statements, Clock::time_point deadline);
@@ -56,6 +56,7 @@ private:
     std::string conninfo_;
     std::string password_;
     Connection connection_;
+    std::string refusal_; // why it was not made; empty when it was
     std::string user_;
     bool without_utf8_ = false; // texts come in the bytes of the database
 };

@@ -14,6 +14,7 @@
 #include <random>
 
 #include <poll.h>
+#include <sys/ioctl.h>
 
 namespace outbox::v0::detail
 {
@@ -22,13 +23,16 @@ namespace
 {
 
 using Clock = std::chrono::steady_clock;
-using Settings = std::map<std::string, std::string>;
+using AllSettings = std::map<std::string, std::string>;
 
 constexpr int kDefaultTimeoutMs = 10000;
 constexpr int kLeastTimeoutMs = 2000; // of libpq, too
 constexpr int kMostTimeoutS = 3600;
 constexpr auto kRound = std::chrono::seconds(60);
 constexpr std::size_t kMaxMessage = 2000;
+// A server that means well says some hundred bytes, or some thousand with notices.
+constexpr std::size_t kMostReceived = std::size_t{16} * 1024 * 1024;
+constexpr int kMostNotices = 20;       // of an attempt, that anybody sees
 constexpr std::size_t kPass = 1000000; // no list of hosts is that long
 
 std::vector<std::string>
@@ -90,7 +94,7 @@ check_conninfo(const std::string &conninfo)
 }
 
 std::string
-value_of(const Settings &settings, const char *name)
+value_of(const AllSettings &settings, const char *name)
 {
     const auto found = settings.find(name);
     return found == settings.end() ? "" : found->second;
@@ -112,7 +116,7 @@ struct Host
 
 // The lists of hosts, addresses and ports have one element for each other.
 std::vector<Host>
-hosts_of(const Settings &all)
+hosts_of(const AllSettings &all)
 {
     const std::vector<std::string> names = split(value_of(all, "host"));
     const std::vector<std::string> addresses = split(value_of(all, "hostaddr"));
@@ -140,11 +144,55 @@ struct Outcome
     bool reached = false; // the server has answered, so another address of it would not
 };
 
+// The first notices of a connection that is being made go where libpq lets them go, no others.
+class FewNotices
+{
+public:
+    explicit FewNotices(PGconn *connection)
+        : connection_(connection), former_(PQsetNoticeProcessor(connection, &pass, this))
+    {
+    }
+    ~FewNotices() { (void) PQsetNoticeProcessor(connection_, former_, nullptr); }
+    FewNotices(const FewNotices &) = delete;
+    FewNotices &operator=(const FewNotices &) = delete;
+
+private:
+    static void pass(void *self, const char *text)
+    {
+        auto *notices = static_cast<FewNotices *>(self);
+        if (notices->left_ > 0)
+        {
+            notices->left_--;
+            notices->former_(nullptr, text);
+        }
+    }
+
+    PGconn *connection_;
+    PQnoticeProcessor former_;
+    int left_ = kMostNotices;
+};
+
+// What one step of PQconnectPoll() finds in the socket; of more than its buffer it reads only that.
+std::size_t
+waiting_in(int socket)
+{
+    int count = 0;
+    return ioctl(socket, FIONREAD, &count) == 0 && count > 0 ? static_cast<std::size_t>(count) : 0;
+}
+
 Outcome
-finish(PGconn *connection, int timeout_ms, const StopFlag &stop)
+finish(PGconn *connection, const std::string &name, int timeout_ms, const StopFlag &stop)
 {
     Outcome outcome;
+    const FewNotices notices(connection);
+    // In blocking mode libpq would wait, and read without end, for a server that asks for a
+    // password again and again and reads none. What it has said already, to whom it connects, it
+    // forgets with that.
+    const std::string begun = connection_message(connection);
+    (void) PQsetnonblocking(connection, 1); // fails if it has failed already
     const auto deadline = Clock::now() + std::chrono::milliseconds(timeout_ms);
+    const std::string limit = std::to_string(timeout_ms / 1000) + " s";
+    std::size_t received = 0;
     PostgresPollingStatusType next = PGRES_POLLING_WRITING;
     while (PQstatus(connection) != CONNECTION_BAD && next != PGRES_POLLING_OK &&
            next != PGRES_POLLING_FAILED)
@@ -155,18 +203,33 @@ finish(PGconn *connection, int timeout_ms, const StopFlag &stop)
             std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
         if (left <= 0)
         {
-            outcome.error = "no answer within " + std::to_string(timeout_ms / 1000) + " s";
+            outcome.error = received == 0
+                                ? "no answer within " + limit + " from " + name
+                                : name + " answers, but did not let us in within " + limit;
             return outcome;
         }
         wait_for_socket(PQsocket(connection), next == PGRES_POLLING_READING ? POLLIN : POLLOUT,
                         static_cast<int>(left), &stop);
         if (stop.raised())
             throw Stopped();
+        received += waiting_in(PQsocket(connection));
+        if (received > kMostReceived)
+        {
+            outcome.error = name + " sends without end instead of letting us in: is that a "
+                                   "PostgreSQL server?";
+            outcome.reached = true;
+            return outcome;
+        }
         next = PQconnectPoll(connection);
     }
     if (PQstatus(connection) == CONNECTION_OK)
+    {
+        (void) PQsetnonblocking(connection, 0); // nothing is left that it could wait for
         return outcome;
+    }
     outcome.error = connection_message(connection);
+    if (!begun.empty() && outcome.error.compare(0, begun.size(), begun) != 0)
+        outcome.error = begun + outcome.error;
     // libpq words what the server said in this way.
     outcome.reached = outcome.reached || outcome.error.find("FATAL: ") != std::string::npos;
     return outcome;
@@ -190,13 +253,19 @@ Connector::Connector(const std::string &conninfo, const std::string &application
     : settings_{{"client_encoding", "UTF8"},   {"keepalives_idle", "10"},
                 {"keepalives_interval", "5"},  {"keepalives_count", "3"},
                 {"tcp_user_timeout", "30000"}, {"fallback_application_name", application},
-                {"dbname", conninfo}}
+                {"dbname", conninfo}},
+      round_(kRound)
 {
     check_conninfo(conninfo);
 }
 
+Connector::Connector(Settings settings, std::chrono::seconds round)
+    : settings_(std::move(settings)), round_(round)
+{
+}
+
 Connection
-Connector::start(const std::vector<std::pair<std::string, std::string>> &settings) const
+Connector::start(const Settings &settings) const
 {
     std::vector<const char *> keywords;
     std::vector<const char *> values;
@@ -221,7 +290,7 @@ Connector::targets(int *timeout_ms, const StopFlag &stop)
 {
     // With an impossible sslmode libpq puts its settings together and connects to nothing.
     const Connection none = start({{"sslmode", "only to see the settings"}});
-    Settings all;
+    AllSettings all;
     PQconninfoOption *options = PQconninfo(none.get());
     if (options == nullptr)
         throw std::bad_alloc();
@@ -300,8 +369,9 @@ Connector::connect(const StopFlag &stop)
 {
     int timeout_ms = 0;
     const std::vector<Target> list = targets(&timeout_ms, stop);
-    const auto end = Clock::now() + kRound;
+    const auto end = Clock::now() + round_;
     std::string errors;
+    failed_.reset();
     const std::size_t begin = first_ < list.size() ? first_ : 0;
     first_ = 0;
     for (std::size_t i = begin; i < list.size(); ++i)
@@ -312,12 +382,14 @@ Connector::connect(const StopFlag &stop)
             break;
         }
         Connection connection = start(list[i].settings);
-        const Outcome outcome = finish(connection.get(), timeout_ms, stop);
+        const Outcome outcome = finish(connection.get(), list[i].name, timeout_ms, stop);
         if (outcome.error.empty())
             return connection;
         errors += (errors.empty() ? "" : "; ") + outcome.error;
-        if (outcome.error.compare(0, 9, "no answer") == 0)
-            errors += " from " + list[i].name;
+        // libpq has closed it then: one that is open would keep a place at the server.
+        const bool closed = PQstatus(connection.get()) == CONNECTION_BAD;
+        if (closed && (!failed_ || PQconnectionNeedsPassword(failed_.get()) == 0))
+            failed_ = std::move(connection);
         while (outcome.reached && i + 1 < list.size() && list[i + 1].host == list[i].host)
             ++i;
     }

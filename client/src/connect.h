@@ -1,6 +1,8 @@
-// Connecting to PostgreSQL as libpq's PQconnectdb() does, but so that a stop ends the wait.
+// Connecting to PostgreSQL as libpq's PQconnectdb() does, but so that a stop ends the wait, and so
+// does what a server sends without end. outboxctl connects so, too.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -20,16 +22,27 @@ using Connection = std::unique_ptr<PGconn, decltype(&PQfinish)>;
 // Goes through all hosts of the connection string and all addresses of each, in their order or,
 // with load_balance_hosts=random, in any. libpq applies connect_timeout and the walk over hosts
 // that do not answer only in its functions that block, so that is done here: each address has its
-// time, of connect_timeout or 10 s where that is not set, and all names together have it once. A
-// round that takes long is ended after a minute, and the next one continues behind it.
+// time, of connect_timeout or 10 s where that is not set, whatever it sends meanwhile, and all
+// names together have it once. A server that sends megabytes before it lets us in is left at once,
+// as libpq keeps parameters that it is sent. A round that takes long is ended after a minute, and
+// the next one continues behind it.
 class Connector
 {
 public:
+    using Settings = std::vector<std::pair<std::string, std::string>>; // names and values
+
     // Throws UsageError if `conninfo` is not understood.
     Connector(const std::string &conninfo, const std::string &application);
+    // With libpq's settings, of which the last one of a name counts; "dbname" may be a connection
+    // string. No host is begun with after `round`.
+    Connector(Settings settings, std::chrono::seconds round);
 
     // Throws DatabaseError 08001 with what each host said, or Stopped.
     Connection connect(const StopFlag &stop);
+
+    // After an error: one that a server, or libpq, has refused, if there is one; best one that
+    // lacks a password.
+    Connection take_failed() { return std::move(failed_); }
 
 private:
     // What one attempt says instead of the connection string.
@@ -37,15 +50,17 @@ private:
     {
         std::size_t host = 0; // its place in the list
         std::string name;     // for messages
-        std::vector<std::pair<std::string, std::string>> settings;
+        Settings settings;
     };
 
     std::vector<Target> targets(int *timeout_ms, const StopFlag &stop);
     static std::vector<Target> standbys_first(const std::vector<Target> &list);
-    Connection start(const std::vector<std::pair<std::string, std::string>> &settings) const;
+    Connection start(const Settings &settings) const;
 
-    std::vector<std::pair<std::string, std::string>> settings_;
+    Settings settings_;
+    std::chrono::seconds round_;
     NameService names_;
+    Connection failed_{nullptr, &PQfinish};
     std::size_t first_ = 0; // where the next round begins
 };
 

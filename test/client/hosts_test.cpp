@@ -5,6 +5,7 @@
 #include "client/src/connect.h"
 #include "client/src/sql.h"
 #include "harness.h"
+#include "support/fake_server.h"
 #include "support/tcp_proxy.h"
 
 using namespace outbox::test;
@@ -106,6 +107,52 @@ TEST(Hosts, EachHasItsTimeAndTheFirstThatAnswersIsTaken)
     EXPECT_NE(text.find("no answer within 2 s from 127.0.0.1:" + silent.port()), std::string::npos)
         << text;
     EXPECT_EQ(text.find("hidden"), std::string::npos);
+}
+
+// Notices, parameters, which libpq keeps, and questions for the password, whose answers nobody
+// reads.
+TEST(Hosts, OneThatSendsWithoutEndIsLeftAtOnceAndOneThatTricklesInItsTime)
+{
+    const std::vector<std::function<std::string(int)>> floods = {
+        [](int i) { return (i == 0 ? kLetIn : "") + report("NOTICE", "00000", "and so on", 'N'); },
+        [](int i)
+        {
+            return (i == 0 ? kLetIn : "") +
+                   message('S', text("p" + std::to_string(i)) + text(std::string(20000, 'x')));
+        },
+        [](int) { return message('R', std::string("\0\0\0\3", 4)); }};
+    for (std::size_t kind = 0; kind < floods.size(); ++kind)
+        for (const int pause_ms : {0, 20})
+        {
+            SCOPED_TRACE(std::to_string(kind) + " " + std::to_string(pause_ms));
+            const FakeServer server(
+                [&](const Conversation &client)
+                {
+                    if (!client.startup().empty())
+                        client.flood(floods[kind], pause_ms);
+                });
+            const std::string conninfo =
+                conninfo_without_host() +
+                "sslmode=disable gssencmode=disable password=" + std::string(2000, 'p') +
+                " connect_timeout=" + (pause_ms == 0 ? "25" : "2") + " host=127.0.0.1";
+            const std::string port = std::to_string(server.port());
+            const StopFlag never;
+            testing::internal::CaptureStderr();
+            const auto start = Clock::now();
+            const auto [code, what] = failure_of(conninfo + " port=" + port);
+            EXPECT_TRUE(Connector(conninfo + ",127.0.0.1 port=" + port + "," + good_port(), "test")
+                            .connect(never));
+            EXPECT_LT(since(start), std::chrono::seconds(20));
+            EXPECT_LT(testing::internal::GetCapturedStderr().size(), 10000U);
+            EXPECT_EQ(code, "08001");
+            if (kind < 2)
+            {
+                EXPECT_NE(what.find(pause_ms == 0 ? "sends without end instead of letting us in"
+                                                  : "did not let us in within 2 s"),
+                          std::string::npos)
+                    << what;
+            }
+        }
 }
 
 TEST(Hosts, TheKindOfServerThatIsAskedForIsLookedFor)

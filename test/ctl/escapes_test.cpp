@@ -1,5 +1,6 @@
 // A server whose every column, of whatever type, has escape sequences: none reaches the terminal.
-#include "fake_server.h"
+#include "ctl.h"
+#include "support/fake_server.h"
 
 namespace outbox::test
 {

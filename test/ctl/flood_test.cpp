@@ -2,8 +2,8 @@
 #include <atomic>
 #include <csignal>
 
-#include "fake_server.h"
 #include "pty.h"
+#include "support/fake_server.h"
 
 namespace outbox::test
 {
@@ -17,23 +17,36 @@ const std::string kColumn = kRows.substr(0, kRows.find('D'));
 const std::string kRow = kRows.substr(kRows.find('D'));
 const std::string kDone = message('C', text("SELECT 1"));
 
-// Says `begin` once it has let somebody in, or been asked if `asked`, and then `more` for ever.
+// Says `begin` once it has been asked something, and then `more` for ever.
 std::function<void(const Conversation &)>
-flood(bool asked, const std::string &begin, const std::string &more)
+flood(const std::string &begin, const std::string &more)
 {
-    std::string much;
-    while (much.size() < 65536)
-        much += more;
     return [=](const Conversation &client)
     {
         char type = 0;
         std::string ignored;
-        bool listens = !client.startup().empty() && client.say(kLetIn);
-        if (asked)
-            listens = listens && client.say(kReady) && client.hear(type, ignored);
-        listens = listens && client.say(begin);
-        while (listens)
-            listens = client.say(much);
+        if (!client.startup().empty() && client.say(kLetIn + kReady) &&
+            client.hear(type, ignored) && client.say(begin))
+            client.flood([&](int) { return more; });
+    };
+}
+
+// Lets nobody in, and says notices or parameters, each another one.
+std::function<void(const Conversation &)>
+welcome(bool parameters, int pause_ms)
+{
+    return [=](const Conversation &client)
+    {
+        if (!client.startup().empty() && client.say(kLetIn))
+            client.flood(
+                [=](int i)
+                {
+                    return parameters
+                               ? message('S', text("p" + std::to_string(i)) +
+                                                  text(std::string(pause_ms > 0 ? 1 : 20000, 'x')))
+                               : kNotice;
+                },
+                pause_ms);
     };
 }
 
@@ -43,21 +56,59 @@ TEST(Flood, AServerThatNeverStopsTalkingHasItsMinute)
         {"", kNotice}, {kColumn, kRow}, {"", kColumn + kRow + kDone}};
     for (const auto &[begin, more] : floods)
     {
-        const FakeServer server(flood(true, begin, more));
+        const FakeServer server(flood(begin, more));
         const auto start = Clock::now();
-        const Ran ran = ctl(with_fast_clock(server.environment()), {"status"});
+        Environment environment = with_fast_clock(server.environment());
+        environment["PGCONNECT_TIMEOUT"] = "1000"; // 5 s
+        const Ran ran = ctl(environment, {"status"});
         EXPECT_EQ(ran.status, 3) << ran.err;
         EXPECT_LT(since(start), std::chrono::seconds(20));
     }
 }
 
-TEST(Flood, NorDoesOneHoldUpTheConnectionForEver)
+TEST(Flood, AServerThatSendsWithoutEndInsteadOfLettingUsInIsLeftAtOnce)
 {
-    const FakeServer server(flood(false, "", kNotice));
-    const Ran ran = ctl(with_fast_clock(server.environment()), {"status"});
-    EXPECT_EQ(ran.status, 3) << ran.err;
-    EXPECT_NE(ran.err.find("no connection was made within 10 minutes"), std::string::npos)
-        << ran.err.substr(0, 1000);
+    for (const bool parameters : {false, true})
+    {
+        const FakeServer server(welcome(parameters, 0));
+        Environment environment = server.environment();
+        environment["PGCONNECT_TIMEOUT"] = "25";
+        const auto start = Clock::now();
+        const Ran ran = ctl(environment, {"status"});
+        EXPECT_LT(since(start), std::chrono::seconds(20));
+        EXPECT_EQ(ran.status, 3) << ran.err;
+        EXPECT_NE(ran.err.find("sends without end instead of letting us in"), std::string::npos)
+            << ran.err.substr(0, 1000);
+        EXPECT_LT(ran.err.size(), 10000U) << "of notices only the first";
+    }
+}
+
+TEST(Flood, ASteadyTrickleGivesAServerNoMoreThanItsTime)
+{
+    for (const bool parameters : {false, true})
+    {
+        const FakeServer server(welcome(parameters, 20));
+        Environment environment = server.environment();
+        environment["PGCONNECT_TIMEOUT"] = "2";
+        const Ran ran = ctl(environment, {"status"});
+        EXPECT_EQ(ran.status, 3) << ran.err;
+        EXPECT_NE(ran.err.find("did not let us in within 2 s"), std::string::npos) << ran.err;
+    }
+}
+
+TEST(Flood, AWatchSurvivesIt)
+{
+    const FakeServer server(welcome(true, 0));
+    Environment environment = server.environment();
+    environment["PGHOST"] = "127.0.0.1,127.0.0.1";
+    environment["PGPORT"] = std::to_string(server.port()) + "," + std::to_string(cluster().port());
+    environment["PGUSER"] = "postgres";
+    const TestDatabase database(cluster());
+    environment["PGDATABASE"] = database.name();
+    Pty terminal({outboxctl(), "status", "--watch", "--interval", "100ms"}, environment);
+    EXPECT_TRUE(terminal.shows("q or Ctrl-C ends")) << terminal.output();
+    terminal.type("\3");
+    EXPECT_EQ(terminal.ends(std::chrono::seconds(5)), 0);
 }
 
 constexpr size_t kMuch = 12000000; // more than the buffers of any socket

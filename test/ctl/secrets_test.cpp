@@ -1,7 +1,8 @@
 // Passwords stay out of what outboxctl says, wherever they come from and whoever quotes them.
-#include "fake_server.h"
-
 #include <filesystem>
+
+#include "ctl.h"
+#include "support/fake_server.h"
 
 namespace outbox::test
 {

@@ -3,12 +3,12 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "ctl.h"
-#include "support/listener.h"
+#include "listener.h"
 
 namespace outbox::test
 {
@@ -40,6 +40,9 @@ public:
     Conversation(int client, const std::atomic<bool> &ended) : client_(client), ended_(ended) {}
 
     bool say(const std::string &bytes) const;
+    // Says what `more` gives for 0, 1, 2 and so on, until the client is gone or the server ends; with
+    // a pause, each for itself.
+    void flood(const std::function<std::string(int)> &more, int pause_ms = 0) const;
     // What it begins with, without the length. Empty at the end.
     std::string startup() const;
     // The type and the body; false at the end. What is larger than `most` is not read: the client
@@ -69,7 +72,8 @@ public:
     FakeServer &operator=(const FakeServer &) = delete;
 
     int port() const { return listener_.port(); }
-    Environment environment() const;
+    // How libpq finds it.
+    std::map<std::string, std::string> environment() const;
 
 private:
     const std::function<void(const Conversation &)> serve_;
@@ -79,6 +83,7 @@ private:
 };
 
 // For programs whose limits of minutes shall be there soon.
-Environment with_fast_clock(Environment environment);
+std::map<std::string, std::string>
+with_fast_clock(std::map<std::string, std::string> environment);
 
 } // namespace outbox::test

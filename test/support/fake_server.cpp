@@ -2,7 +2,7 @@
 
 #include <poll.h>
 
-#include "support/tree.h"
+#include "tree.h"
 
 namespace outbox::test
 {
@@ -75,6 +75,22 @@ Conversation::say(const std::string &bytes) const
         sent += static_cast<size_t>(count);
     }
     return true;
+}
+
+void
+Conversation::flood(const std::function<std::string(int)> &more, int pause_ms) const
+{
+    std::string bytes;
+    for (int i = 0; !ended_; i++)
+    {
+        bytes += more(i);
+        if (pause_ms == 0 && bytes.size() < 65536)
+            continue;
+        pollfd gone = {client_, POLLRDHUP, 0};
+        if (!say(bytes) || (pause_ms > 0 && poll(&gone, 1, pause_ms) != 0))
+            return;
+        bytes.clear();
+    }
 }
 
 bool
@@ -161,7 +177,7 @@ FakeServer::~FakeServer()
     thread_.join();
 }
 
-Environment
+std::map<std::string, std::string>
 FakeServer::environment() const
 {
     return {{"PGHOST", "127.0.0.1"},  {"PGPORT", std::to_string(port())},
@@ -169,8 +185,8 @@ FakeServer::environment() const
             {"PGSSLMODE", "disable"}, {"PGGSSENCMODE", "disable"}};
 }
 
-Environment
-with_fast_clock(Environment environment)
+std::map<std::string, std::string>
+with_fast_clock(std::map<std::string, std::string> environment)
 {
     environment["ASAN_OPTIONS"] = "detect_leaks=0:verify_asan_link_order=0";
     environment["LD_PRELOAD"] = in_build("test/fast_clock.so");
