@@ -36,7 +36,7 @@ private:
 // Whatever object we were linked into, dlclose() leaves it where it is. A program, for which
 // dlopen() finds nothing here, stays anyhow.
 bool
-stay_loaded()
+pin()
 {
     Dl_info self = {};
     if (dladdr(reinterpret_cast<void *>(&start_detached), &self) == 0 || self.dli_fname == nullptr)
@@ -48,10 +48,16 @@ stay_loaded()
 } // namespace
 
 void
+stay_loaded()
+{
+    static const bool stays = pin();
+    (void) stays;
+}
+
+void
 start_detached(std::function<void()> task)
 {
-    static const bool stays = stay_loaded();
-    (void) stays;
+    stay_loaded();
     const SignalsBlocked blocked; // the thread inherits that
     try
     {

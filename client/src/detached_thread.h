@@ -13,4 +13,7 @@ namespace outbox::v0::detail
 // on, also where it is part of a plugin. `task` throws nothing. Throws SystemError.
 void start_detached(std::function<void()> task);
 
+// The same without a thread, for what else calls this code from outside.
+void stay_loaded();
+
 } // namespace outbox::v0::detail

@@ -2,6 +2,7 @@
 #include "outbox/error.h"
 #include "outbox/idempotent_request.h"
 #include "sql.h"
+#include "unless_committed.h"
 
 #include <cstdio>
 #include <cstring>
@@ -23,6 +24,10 @@ constexpr const char *kApart =
     "begin isolation level read committed read write; set local lock_timeout = '5s'";
 
 constexpr const char *kRelease = "select outbox.idempotency_release($1, $2, $3)";
+
+constexpr const char *kLeased =
+    "outbox: idempotency key \"%s\" of scope \"%s\" %s stays leased until "
+    "%s. Let the request outlive the transaction\n";
 
 constexpr const char *kUnanswered =
     "was committed without an answer: those who come with it get a replay of nothing";
@@ -68,10 +73,21 @@ IdempotentRequest::warn_of_lease(const char *why) const noexcept
 {
     // The last part, so nothing has to be copied.
     const char *until = std::strrchr(owner_.c_str(), kSeparator) + 1;
-    (void) std::fprintf(stderr,
-                        "outbox: idempotency key \"%s\" of scope \"%s\" %s stays leased until %s. "
-                        "Let the request outlive the transaction\n",
-                        key_.c_str(), scope_.c_str(), why, until);
+    (void) std::fprintf(stderr, kLeased, key_.c_str(), scope_.c_str(), why, until);
+}
+
+// The same when it turns out that it is so.
+void
+IdempotentRequest::warn_unless_committed(const char *why) const
+{
+    const std::string until = part(kLease);
+    const auto print = [&](char *to, std::size_t room)
+    { return std::snprintf(to, room, kLeased, key_.c_str(), scope_.c_str(), why, until.c_str()); };
+    const int size = print(nullptr, 0);
+    std::string line(size > 0 ? static_cast<std::size_t>(size) + 1 : 1, '\0');
+    (void) print(line.data(), line.size());
+    if (!detail::tell_unless_committed(connection_, std::move(line)))
+        warn_of_lease(why);
 }
 
 // What somebody with the same request would be told about the key: the answer of
@@ -89,6 +105,7 @@ IdempotentRequest::ask_state() const
                             ", pg_catalog.decode('" + part(kHash) + "', 'hex')); " + undo;
     std::string state;
     detail::Result failure;
+    const detail::OwnRollback own(connection_);
     detail::require_usable(connection_);
     if (PQsendQuery(connection_, sql.c_str()) == 0)
         throw DatabaseError(detail::connection_message(connection_), "08006");
@@ -117,6 +134,7 @@ IdempotentRequest::ask_state() const
 void
 IdempotentRequest::release_within() const
 {
+    const detail::OwnRollback own(connection_);
     const std::string limit =
         detail::exec(connection_, "select pg_catalog.current_setting('lock_timeout')").text(0, 0);
     const char *set = "select pg_catalog.set_config('lock_timeout', $1, true)";
@@ -177,8 +195,8 @@ IdempotentRequest::leave_single() const
         warn(kUnanswered);
 }
 
-// Outside of a transaction the key is in the end what it should be. Within one only the caller can
-// know what becomes of it, and of all that is done in it here.
+// Outside of a transaction the key is in the end what it should be. Within one nobody knows what
+// becomes of it, and of all that is done in it here, before it ends.
 void
 IdempotentRequest::leave_two_phase() const
 {
@@ -201,10 +219,9 @@ IdempotentRequest::leave_two_phase() const
     else if (leased)
         release_apart();
     if (open && (leased || in_transaction()))
-        warn_of_lease(leased ? "is released in a transaction that is open: if that is rolled back, "
-                               "the key"
-                             : "was completed or released in a transaction that is open: if that "
-                               "is rolled back, the key");
+        warn_unless_committed("was completed or released in a transaction that was rolled back, to "
+                              "a savepoint at least, or whose end nobody knows: unless that part "
+                              "of it was committed, the key");
 }
 
 IdempotentRequest::~IdempotentRequest()

@@ -24,6 +24,13 @@ struct EndScene
         return Connection(PQconnectdb(cluster().conninfo(database.name()).c_str()), &PQfinish);
     }
     void run(const std::string &sql) const { run_sql(connection.get(), sql); }
+    // One by one, as some fail.
+    void run_all(const std::string &several) const
+    {
+        std::istringstream statements(several);
+        for (std::string sql; std::getline(statements, sql, ';');)
+            PQclear(PQexec(connection.get(), sql.c_str()));
+    }
     std::unique_ptr<IdempotentRequest> begin(const outbox::RequestOptions &options)
     {
         return std::make_unique<IdempotentRequest>(connection.get(), "shop",
@@ -73,9 +80,7 @@ expect_ends(EndScene &scene, const outbox::RequestOptions &options, const std::v
             request->complete({});
         else if (end.call[0] == 'r')
             request->release();
-        std::istringstream statements(end.after);
-        for (std::string sql; std::getline(statements, sql, ';');) // one by one, as some fail
-            PQclear(PQexec(scene.connection.get(), sql.c_str()));
+        scene.run_all(end.after);
         const PGTransactionStatusType left = PQtransactionStatus(scene.connection.get());
         request.reset();
         EXPECT_EQ(PQtransactionStatus(scene.connection.get()), left);
@@ -83,8 +88,7 @@ expect_ends(EndScene &scene, const outbox::RequestOptions &options, const std::v
         {
             EXPECT_EQ(run_sql(scene.connection.get(), "show lock_timeout"), "0");
         }
-        if (end.last[0] != '\0')
-            scene.run(end.last);
+        scene.run_all(end.last);
         const std::string lines = testing::internal::GetCapturedStderr();
         EXPECT_EQ(scene.state(), end.state);
         if (end.line[0] == '\0')
@@ -99,36 +103,80 @@ expect_ends(EndScene &scene, const outbox::RequestOptions &options, const std::v
 TEST(IdempotentRequestEnd, OfTwoPhasesIsWhatTheTransactionLeftOrALineTells)
 {
     EndScene scene;
+    scene.db.exec("create table late (n int unique deferrable initially deferred)");
     const char *undone = "stays leased until 2";
-    expect_ends(scene, scene.two_phase,
-                {{"select 1", "complete", "select 1", "completed", ""},
-                 {"select 1", "release", "select 1", "free", ""},
-                 {"select 1", "", "select 1", "free", ""},
-                 {"begin", "complete", "commit", "completed", ""},
-                 {"begin", "complete", "rollback", "free", ""},
-                 {"begin", "complete", "select 1/0; commit", "free", ""},
-                 {"begin", "release", "commit", "free", ""},
-                 {"begin", "release", "rollback", "free", ""},
-                 {"begin; savepoint s", "complete", "rollback to s; commit", "free", ""},
-                 {"begin; savepoint s", "complete", "release s; commit", "completed", ""},
-                 {"begin; savepoint s", "release", "rollback to s; commit", "free", ""},
-                 // Destroyed within a transaction.
-                 {"begin", "", "select 1", "leased", undone, "rollback"},
-                 {"begin", "", "select 1", "free", undone, "commit"},
-                 {"begin", "", "select 1/0", "leased", undone, "rollback"},
-                 {"begin", "complete", "select 1", "leased", undone, "rollback"},
-                 {"begin", "complete", "select 1", "completed", undone, "commit"},
-                 {"begin", "complete", "select 1/0", "leased", undone, "rollback"},
-                 {"begin", "release", "select 1", "leased", undone, "rollback"},
-                 {"begin; savepoint s", "complete", "rollback to s", "free", undone, "commit"},
-                 {"begin", "complete", "rollback; begin", "leased", undone, "rollback"},
-                 {"begin", "complete", "rollback; begin", "free", undone, "commit"},
-                 {"begin", "complete", "commit; begin", "completed", "", "rollback"},
-                 {"begin", "release", "rollback; begin", "leased", undone, "rollback"},
-                 {"begin isolation level serializable", "complete",
-                  "rollback; begin isolation level"
-                  " serializable read only",
-                  "leased", "is not released", "commit"}});
+    expect_ends(
+        scene, scene.two_phase,
+        {{"select 1", "complete", "select 1", "completed", ""},
+         {"select 1", "release", "select 1", "free", ""},
+         {"select 1", "", "select 1", "free", ""},
+         {"begin", "complete", "commit", "completed", ""},
+         {"begin", "complete", "rollback", "free", ""},
+         {"begin", "complete", "select 1/0; commit", "free", ""},
+         {"begin", "release", "commit", "free", ""},
+         {"begin", "release", "rollback", "free", ""},
+         {"begin; savepoint s", "complete", "rollback to s; commit", "free", ""},
+         {"begin; savepoint s", "complete", "release s; commit", "completed", ""},
+         {"begin; savepoint s", "release", "rollback to s; commit", "free", ""},
+         // Destroyed within a transaction.
+         {"begin", "", "select 1", "leased", undone, "rollback"},
+         {"begin", "", "select 1", "free", "", "commit"},
+         {"begin", "", "select 1/0", "leased", undone, "rollback"},
+         {"begin", "complete", "select 1", "leased", undone, "rollback"},
+         {"begin", "complete", "select 1", "completed", "", "commit"},
+         {"begin", "complete", "select 1", "completed", "", "commit and chain; commit"},
+         {"begin", "complete", "select 1", "leased", undone,
+          "insert into late values (1), (1); commit; begin; commit"},
+         {"begin", "complete", "select 1/0", "leased", undone, "rollback"},
+         {"begin", "release", "select 1", "leased", undone, "rollback"},
+         {"begin; savepoint s", "complete", "rollback to s", "free", "", "commit"},
+         {"begin; savepoint s", "complete", "select 1", "leased", undone, "rollback to s; commit"},
+         {"begin", "complete", "rollback; begin", "leased", undone, "rollback"},
+         {"begin", "complete", "rollback; begin", "free", "", "commit"},
+         {"begin", "complete", "commit; begin", "completed", "", "rollback"},
+         {"begin", "release", "rollback; begin", "leased", undone, "rollback"},
+         {"begin isolation level serializable", "complete",
+          "rollback; begin isolation level"
+          " serializable read only",
+          "leased", "is not released", "commit"}});
+}
+
+// What another request asks for meanwhile is rolled back, and that is no rollback of this one.
+TEST(IdempotentRequestEnd, SeveralInATransactionThatCommitsSayNothing)
+{
+    EndScene scene;
+    testing::internal::CaptureStderr();
+    std::vector<std::unique_ptr<IdempotentRequest>> requests;
+    for (int i = 0; i < 3; ++i)
+        requests.push_back(scene.begin(scene.two_phase));
+    scene.run("begin");
+    for (std::unique_ptr<IdempotentRequest> &request : requests)
+        request->complete({});
+    requests.clear();
+    scene.run("commit");
+    scene.run("begin");
+    scene.run("rollback");
+    EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+    EXPECT_EQ(scene.state(), "completed");
+}
+
+TEST(IdempotentRequestEnd, AConnectionThatEndsWithItsTransactionIsToldOf)
+{
+    for (const bool reset : {false, true})
+    {
+        EndScene scene;
+        std::unique_ptr<IdempotentRequest> request = scene.begin(scene.two_phase);
+        scene.run("begin");
+        request->complete({});
+        testing::internal::CaptureStderr();
+        request.reset();
+        if (reset)
+            PQreset(scene.connection.get());
+        else
+            scene.connection.reset();
+        EXPECT_NE(testing::internal::GetCapturedStderr().find("stays leased until 2"),
+                  std::string::npos);
+    }
 }
 
 TEST(IdempotentRequestEnd, OfASingleTransactionIsThatOfTheTransactionAndALineTellsOfNoAnswer)

@@ -86,11 +86,12 @@ public:
     // savepoint, of which a line tells. What is undone after that nobody tells.
     //
     // With two_phase, outside of a transaction: the key is completed or free, or a line tells why
-    // not. Within an open one only its end decides, which the object cannot know: a release is part
-    // of it, and so is what complete() and release() did in it. A line on stderr says so each time,
-    // and until when the key is leased if that is rolled back, as it does if the transaction has
-    // failed or the connection is lost. So let the object be made before, and destroyed after,
-    // whatever ends the transaction:
+    // not. Within an open one only its end decides, which is after the object's: a release is part
+    // of it, and so is what complete() and release() did in it. If it is rolled back then, to a
+    // savepoint too, or its connection ends without a word of its commit, a line on stderr says
+    // until when the key is leased, as it does at once if the transaction has failed or the
+    // connection is lost. The key is free only then. So let the object be made before, and
+    // destroyed after, whatever ends the transaction:
     //
     //     outbox::IdempotentRequest request(connection, scope, key, hash, two_phase);
     //     Transaction transaction(connection); // rolls back when an exception passes
@@ -132,6 +133,7 @@ private:
     OUTBOX_LOCAL bool in_transaction() const;
     OUTBOX_LOCAL void warn(const char *what, const char *detail = "") const noexcept;
     OUTBOX_LOCAL void warn_of_lease(const char *why) const noexcept;
+    OUTBOX_LOCAL void warn_unless_committed(const char *why) const;
     OUTBOX_LOCAL std::string ask_state() const;
     OUTBOX_LOCAL void release_within() const;
     OUTBOX_LOCAL void release_apart() const;
