@@ -33,6 +33,7 @@ public:
     Listener &operator=(const Listener &) = delete;
 
     int port() const { return port_; }
+    int fd() const { return socket_; }
     // The next connection; -1 after end().
     int accept() const { return ::accept4(socket_, nullptr, nullptr, SOCK_CLOEXEC); }
     void end() const { (void) shutdown(socket_, SHUT_RDWR); }

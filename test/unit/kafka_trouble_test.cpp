@@ -1,4 +1,5 @@
 #include "kafka_mock_cluster.h"
+#include "metadata_broker.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -171,6 +172,81 @@ TEST(KafkaTrouble, TopicThatNeverComesIsNotAskedForForever)
     driver.produce("t", "k", "v");
     EXPECT_NE(driver.producer().serve_within_ms(), -1);
     EXPECT_TRUE(driver.serve_until([&] { return driver.producer().serve_within_ms() == -1; }));
+}
+
+struct OpenGate : PartitionGate
+{
+    bool may_pass(std::int32_t) const noexcept override { return true; }
+};
+
+ProduceResult
+offer(Driver &driver, const std::string &topic, Failure &why)
+{
+    outbox::Record record;
+    record.topic = topic;
+    record.key = "k";
+    const OpenGate gate;
+    Offer offer = {gate};
+    return driver.producer().offer(record, offer, why);
+}
+
+// Offers one record of each of these topics, those that cannot go yet again with each news of
+// topics, until none is left or the time is over. Returns which were refused, each with the class
+// topic.
+std::set<std::string>
+refused_of(Driver &driver, std::vector<std::string> topics, Milliseconds limit)
+{
+    std::set<std::string> refused;
+    const auto offer_all = [&]
+    {
+        const auto has_ended = [&](const std::string &topic)
+        {
+            Failure why;
+            const ProduceResult result = offer(driver, topic, why);
+            if (result == ProduceResult::failed && why.cls == FailureClass::topic)
+                refused.insert(topic);
+            return result != ProduceResult::not_yet;
+        };
+        topics.erase(std::remove_if(topics.begin(), topics.end(), has_ended), topics.end());
+        return topics.empty();
+    };
+    if (!offer_all())
+        driver.serve_until([&] { return driver.producer().take_topics_changed() && offer_all(); },
+                           limit);
+    return refused;
+}
+
+// librdkafka asks about all topics that it was ever asked for, in a time that grows with the square
+// of their number: with 8,000 it does nothing else.
+TEST(KafkaTrouble, ThousandsOfMissingTopicsHoldUpNoOther)
+{
+    constexpr int kMissing = 8000;
+    MetadataBroker broker;
+    broker.create_topic("there");
+    std::vector<std::string> missing;
+    for (int i = 0; i < kMissing; i++)
+        missing.push_back("missing-" + std::to_string(i));
+    std::vector<std::string> topics = missing;
+    topics.emplace_back("there");
+    Driver driver(broker.bootstrap());
+    EXPECT_EQ(refused_of(driver, topics, kLimit),
+              std::set<std::string>(missing.begin(), missing.end()));
+    EXPECT_EQ(driver.producer().outstanding(), 1u); // of the one that is there
+    EXPECT_LE(broker.longest_question(), 1024u);
+    EXPECT_LE(broker.names_asked_for(), 1024u);
+
+    // Those that come later are found, whether librdkafka knows them or not.
+    for (const std::string &topic : {missing.front(), missing.back()})
+    {
+        broker.create_topic(topic);
+        const auto is_queued = [&]
+        {
+            Failure why;
+            driver.producer().serve(driver.sink(), 1000);
+            return offer(driver, topic, why) == ProduceResult::queued;
+        };
+        EXPECT_TRUE(wait_until(kLimit, is_queued)) << topic;
+    }
 }
 
 TEST(KafkaTrouble, TopicNameThatKafkaRefuses)

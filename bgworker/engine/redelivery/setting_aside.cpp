@@ -73,8 +73,11 @@ SettingAside::refuse(const Event &event, const Refusal &refusal, const FailurePo
         tally_.failed(counted_as);
     const bool new_to_log = whole && lane != key_lane(event.topic, event.key) &&
                             written != Written::kept && is_new_to_log(event, refusal, policy);
-    if (given_up || new_to_log || (OUTBOX_MUTANT(tells_again) && whole))
+    const Told::Say say = new_to_log && !given_up ? told_.how(clock_.steady()) : Told::Say::nothing;
+    if (given_up || say == Told::Say::topic || (OUTBOX_MUTANT(tells_again) && whole))
         log_refusal(event, failure, given_up, blocking);
+    else if (say == Told::Say::more)
+        log_more();
     agenda_.find_due();
     if (written == Written::kept)
     {
@@ -140,6 +143,20 @@ SettingAside::is_new_to_log(const Event &event, const Refusal &refusal, const Fa
     return told_.note(topic_lane(event.topic), refusal.failure.name, clock_.steady(),
                       policy.backoff_max_ms) &&
            refusal.attempts_before == 0;
+}
+
+void
+SettingAside::log_more() noexcept
+{
+    char detail[128];
+    std::snprintf(detail, sizeof detail,
+                  "%d were named within an hour; outbox.deliveries has the others.",
+                  Told::kMostNamed);
+    LogLine line;
+    line.level = LogLine::Level::warning;
+    line.text = "outbox: Kafka takes no events for further topics";
+    line.detail = detail;
+    source_.log(line);
 }
 
 // One line for an event that is given up, and one when a whole topic begins to be refused.

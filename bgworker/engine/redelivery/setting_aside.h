@@ -50,6 +50,7 @@ private:
     Time next_attempt_after(int attempts, const FailurePolicy &policy);
     bool is_new_to_log(const Event &event, const Refusal &refusal, const FailurePolicy &policy);
     void log_refusal(const Event &event, const Failure &failure, bool given_up, bool blocking);
+    void log_more() noexcept;
 
     Source &source_;
     Deliveries &deliveries_;

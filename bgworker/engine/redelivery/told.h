@@ -32,8 +32,34 @@ public:
         return is_new || over;
     }
 
+    enum class Say : unsigned char
+    {
+        topic,
+        more, // that others are refused, too
+        nothing
+    };
+
+    // How that is said: so many topics an hour are named, as there may be thousands.
+    Say how(Steady now) noexcept
+    {
+        constexpr std::int64_t kHourMs = 3600 * 1000;
+        if (named_ == 0 || has_passed(named_since_, now, kHourMs))
+        {
+            named_since_ = now;
+            named_ = 0;
+        }
+        if (named_ > kMostNamed)
+            return Say::nothing;
+        named_++;
+        return named_ <= kMostNamed ? Say::topic : Say::more;
+    }
+
+    static constexpr int kMostNamed = 100; // an hour
+
 private:
     std::unordered_map<std::size_t, Steady> refused_at_;
+    Steady named_since_;
+    int named_ = 0;
 };
 
 } // namespace outbox

@@ -6,7 +6,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <exception>
+#include <functional>
+#include <string_view>
 #include <sys/eventfd.h>
 #include <utility>
 
@@ -40,17 +43,27 @@ void
 Scout::ask(std::vector<rd_kafka_topic_t *> topics)
 {
     topics_ = std::move(topics);
+    for_list_ = false;
+    state_ = State::asking;
+    static_cast<void>(sem_post(&wake_));
+}
+
+void
+Scout::ask_for_list() noexcept
+{
+    for_list_ = true;
     state_ = State::asking;
     static_cast<void>(sem_post(&wake_));
 }
 
 bool
-Scout::take(std::vector<Answer> &answers) noexcept
+Scout::take(std::vector<Answer> &answers, List &list) noexcept
 {
     if (state_ != State::answered)
         return false;
     answers = std::move(answers_);
     answers_.clear();
+    list = std::exchange(list_, List());
     state_ = State::idle;
     return true;
 }
@@ -109,6 +122,49 @@ Scout::ask_one(rd_kafka_topic_t *topic) noexcept
     return kept;
 }
 
+void
+Scout::ask_about_topics() noexcept
+{
+    if (topics_.empty())
+        static_cast<void>(ask_one(nullptr));
+    for (rd_kafka_topic_t *topic : topics_)
+        if (stopping_ || !ask_one(topic))
+            break;
+}
+
+void
+Scout::read_list() noexcept
+{
+    using Clock = std::chrono::steady_clock;
+    const auto start = Clock::now();
+    const rd_kafka_metadata_t *metadata = nullptr;
+    if (rd_kafka_metadata(client_, 1, nullptr, &metadata, timeout_ms_) !=
+        RD_KAFKA_RESP_ERR_NO_ERROR)
+    {
+        timeout_ms_ = std::min(2 * timeout_ms_, kLongestTimeoutMs);
+        return;
+    }
+    timeout_ms_ = std::max(timeout_ms_ / 2, kFirstTimeoutMs);
+    try
+    {
+        List list;
+        list.hashes.reserve(static_cast<std::size_t>(metadata->topic_cnt));
+        for (int i = 0; i < metadata->topic_cnt; i++)
+            if (metadata->topics[i].err != RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART)
+                list.hashes.push_back(std::hash<std::string_view>()(metadata->topics[i].topic));
+        std::sort(list.hashes.begin(), list.hashes.end());
+        const auto took = Clock::now() - start;
+        list.took_ms = std::chrono::duration_cast<std::chrono::milliseconds>(took).count();
+        list.has_come = true;
+        list_ = std::move(list);
+    }
+    catch (const std::exception &)
+    {
+        // asked for again
+    }
+    rd_kafka_metadata_destroy(metadata);
+}
+
 void *
 Scout::run(void *scout) noexcept
 {
@@ -121,11 +177,10 @@ Scout::run(void *scout) noexcept
             return nullptr;
         if (self.state_ != State::asking)
             continue;
-        if (self.topics_.empty())
-            static_cast<void>(self.ask_one(nullptr));
-        for (rd_kafka_topic_t *topic : self.topics_)
-            if (self.stopping_ || !self.ask_one(topic))
-                break;
+        if (self.for_list_)
+            self.read_list();
+        else
+            self.ask_about_topics();
         self.state_ = State::answered;
         self.wake_caller();
     }

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <mutex>
 #include <pthread.h>
 #include <semaphore.h>
@@ -27,6 +29,13 @@ public:
         int error = 0; // Kafka's
         int partitions = 0;
     };
+    // All topics that Kafka has, by std::hash<std::string_view>, in order.
+    struct List
+    {
+        bool has_come = false;
+        std::vector<std::size_t> hashes;
+        std::int64_t took_ms = 0;
+    };
 
     Scout() = default;
     ~Scout()
@@ -46,8 +55,11 @@ public:
     // They must live until the answer, or until join(). Needs is_idle(). Throws std::bad_alloc.
     void ask(std::vector<rd_kafka_topic_s *> topics);
 
+    // Asks which topics Kafka has at all. Needs is_idle().
+    void ask_for_list() noexcept;
+
     // Returns whether there is an answer; what Kafka did not say in time is not in it.
-    bool take(std::vector<Answer> &answers) noexcept;
+    bool take(std::vector<Answer> &answers, List &list) noexcept;
 
     // The thread ends after the question under way, within a few seconds, and leaves the descriptor
     // alone from now on.
@@ -65,6 +77,8 @@ private:
     static void *run(void *scout) noexcept;
     void wake_caller() noexcept;
     bool ask_one(rd_kafka_topic_s *topic) noexcept;
+    void ask_about_topics() noexcept;
+    void read_list() noexcept;
 
     rd_kafka_s *client_ = nullptr;
     std::mutex wake_mutex_;
@@ -72,10 +86,12 @@ private:
     bool started_ = false;
     pthread_t thread_ = {};
     sem_t wake_ = {};
-    std::atomic<State> state_ = State::idle; // hands the two vectors to and fro
+    std::atomic<State> state_ = State::idle; // hands what follows to and fro
     std::atomic<bool> stopping_ = false;
     std::vector<rd_kafka_topic_s *> topics_;
     std::vector<Answer> answers_;
+    bool for_list_ = false;
+    List list_;
     int timeout_ms_ = 0;
 };
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <functional>
 #include <utility>
 
 namespace outbox::kafka
@@ -16,6 +17,12 @@ namespace
 constexpr std::size_t kMaxHandles = 16384;
 // For each new object librdkafka asks Kafka a question of its own, and those stand before records.
 constexpr std::size_t kMaxUnanswered = 256;
+// Topics that librdkafka is let know though Kafka has them not: a question about so many takes it
+// milliseconds.
+constexpr std::size_t kMaxMissing = 512;
+// How long a list of Kafka's topics counts; longer when there are so many that it takes long.
+constexpr std::int64_t kListMs = 1000;
+constexpr std::int64_t kListShare = 10;
 constexpr std::int64_t kFirstPauseMs = 10;
 constexpr std::int64_t kLastPauseMs = 640;
 constexpr std::int64_t kGraceMs = 1000;
@@ -163,6 +170,9 @@ TopicHandles::look(std::string_view name, rd_kafka_topic_t **object, int *error)
     Topic *topic = find(name);
     if (topic == nullptr)
     {
+        if (missing_ >= kMaxMissing)
+            if (const State listed = look_up(name, error); listed != State::usable)
+                return listed;
         crowded_ = unanswered_ >= kMaxUnanswered;
         if (crowded_)
             return State::unknown;
@@ -249,6 +259,7 @@ TopicHandles::lost(std::string_view name, int error) noexcept
     Topic *topic = find(name);
     if (topic == nullptr || topic->state != State::usable)
         return;
+    const Counted counted(*this, *topic);
     topic->state = State::refused;
     topic->error = error;
     topic->pause_ms = kFirstPauseMs;
@@ -258,8 +269,53 @@ TopicHandles::lost(std::string_view name, int error) noexcept
     topic->wanted = true;
 }
 
+// Whether Kafka has a topic, by its list; usable: it is worth a handle. What is not listed may be
+// one that Kafka makes when it is asked for, so it waits for its turn while others may be made.
+TopicHandles::State
+TopicHandles::look_up(std::string_view name, int *error) noexcept
+{
+    if (now_ms() >= list_until_ms_)
+    {
+        list_wanted_ = true;
+        return State::unknown;
+    }
+    if (std::binary_search(list_.begin(), list_.end(), std::hash<std::string_view>()(name)))
+        return State::usable;
+    *error = RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
+    return hopeless_ < kMaxMissing ? State::unknown : State::refused;
+}
+
+// Returns whether it has come. If not, other questions go first.
+bool
+TopicHandles::take_list(Scout::List list, std::int64_t now) noexcept
+{
+    list_asked_ = false;
+    if (!list.has_come)
+    {
+        list_at_ms_ = now + kListMs;
+        return false;
+    }
+    list_wanted_ = false;
+    list_ = std::move(list.hashes);
+    list_until_ms_ = now + std::max(kListMs, kListShare * list.took_ms);
+    return true;
+}
+
+TopicHandles::Counted::Counted(TopicHandles &handles, const Topic &topic) noexcept
+    : handles_(handles), topic_(topic)
+{
+    handles_.missing_ -= topic_.missing ? 1 : 0;
+    handles_.hopeless_ -= topic_.is_hopeless() ? 1 : 0;
+}
+
+TopicHandles::Counted::~Counted()
+{
+    handles_.missing_ += topic_.missing ? 1 : 0;
+    handles_.hopeless_ += topic_.is_hopeless() ? 1 : 0;
+}
+
 // What has not been used for longest goes, a good many at once. Records in librdkafka's queue keep
-// what they need themselves.
+// what they need themselves. What is missing stays, as librdkafka goes on to ask about it.
 void
 TopicHandles::make_room() noexcept
 {
@@ -271,7 +327,7 @@ TopicHandles::make_room() noexcept
     const std::int64_t limit = oldest + (now_ms() - oldest) / 4;
     for (auto item = topics_.begin(); item != topics_.end();)
     {
-        if (item->second.used_at_ms > limit)
+        if (item->second.used_at_ms > limit || item->second.missing)
         {
             ++item;
             continue;
@@ -290,12 +346,14 @@ TopicHandles::note(const Scout::Answer &answer, std::int64_t now)
     Topic *topic = find(answer.topic);
     if (topic == nullptr)
         return false;
+    const Counted counted(*this, *topic);
     const State before = topic->state;
     unanswered_ -= topic->answered ? 0 : 1;
     topic->answered = true;
     topic->error = answer.error;
     if (answer.error == RD_KAFKA_RESP_ERR_NO_ERROR && answer.partitions == 0)
         topic->error = RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
+    topic->missing = topic->error != RD_KAFKA_RESP_ERR_NO_ERROR;
     if (topic->error == RD_KAFKA_RESP_ERR_NO_ERROR)
     {
         wanted_ -= topic->wanted ? 1 : 0;
@@ -317,7 +375,15 @@ TopicHandles::note(const Scout::Answer &answer, std::int64_t now)
 void
 TopicHandles::ask(std::int64_t now)
 {
-    if (wanted_ == 0 || now < ask_at_ms_ || !scout_.is_idle())
+    if (!scout_.is_idle())
+        return;
+    if (list_wanted_ && now >= list_at_ms_)
+    {
+        list_asked_ = true;
+        scout_.ask_for_list();
+        return;
+    }
+    if (wanted_ == 0 || now < ask_at_ms_)
         return;
     constexpr std::size_t kOneByOne = 4;
     const std::size_t few = std::max(kOneByOne, topics_.size() / 64);
@@ -358,9 +424,12 @@ TopicHandles::serve()
 {
     bool changed = false;
     std::vector<Scout::Answer> answers;
+    Scout::List list;
     const std::int64_t now = now_ms();
-    if (scout_.take(answers))
+    if (scout_.take(answers, list))
     {
+        if (list_asked_)
+            changed = take_list(std::move(list), now);
         for (const Scout::Answer &answer : answers)
             changed = note(answer, now) || changed;
         changed = changed || (crowded_ && unanswered_ < kMaxUnanswered);
@@ -373,9 +442,11 @@ TopicHandles::serve()
 int
 TopicHandles::serve_within_ms() const noexcept
 {
-    if (wanted_ == 0 || !scout_.is_idle())
+    if ((wanted_ == 0 && !list_wanted_) || !scout_.is_idle())
         return -1;
-    return static_cast<int>(std::clamp<std::int64_t>(ask_at_ms_ - now_ms(), 0, kLastPauseMs));
+    const std::int64_t topics_at = wanted_ > 0 ? ask_at_ms_ : INT64_MAX;
+    const std::int64_t due = list_wanted_ ? std::min(list_at_ms_, topics_at) : topics_at;
+    return static_cast<int>(std::clamp<std::int64_t>(due - now_ms(), 0, kLastPauseMs));
 }
 
 void
@@ -387,6 +458,8 @@ TopicHandles::clear() noexcept
     config_.reset();
     unanswered_ = 0;
     wanted_ = 0;
+    missing_ = 0;
+    hopeless_ = 0;
     lacks_ = 0;
 }
 

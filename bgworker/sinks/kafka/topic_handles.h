@@ -31,6 +31,12 @@ namespace outbox::kafka
 //   refused   when Kafka has answered for a second, but not so. Asked for again when it is
 //             needed, and usable as soon as Kafka says so.
 // While Kafka does not answer, what is unknown stays so.
+//
+// librdkafka forgets no topic that it was asked for, whether Kafka has it or not, and asks about
+// all that are missing every second, at a cost that grows with the square of their number: with
+// some thousands it does nothing else. So it learns of some hundred missing ones. When it knows
+// those, the list of all topics that Kafka has decides: what is on it is usable as ever; what is
+// not is refused, and found by a later list when somebody has made it.
 class TopicHandles
 {
 public:
@@ -113,6 +119,7 @@ private:
         State state = State::unknown;
         bool wanted = true; // to be asked for
         bool answered = false;
+        bool missing = false; // Kafka's last answer was an error
         int error = 0;
         std::int32_t partitions = 0;       // as Kafka last said
         std::int64_t unknown_since_ms = 0; // by Kafka's own word
@@ -121,11 +128,29 @@ private:
         std::int64_t used_at_ms = 0;
         // Partitions that had no leader when last asked, and since when.
         std::vector<std::pair<std::int32_t, std::int64_t>> leaderless;
+
+        // Missing, and not as one that is being made.
+        bool is_hopeless() const noexcept { return missing && state != State::unknown; }
+    };
+    // Keeps the counts right while a topic changes.
+    class Counted
+    {
+    public:
+        Counted(TopicHandles &handles, const Topic &topic) noexcept;
+        ~Counted();
+        Counted(const Counted &) = delete;
+        Counted &operator=(const Counted &) = delete;
+
+    private:
+        TopicHandles &handles_;
+        const Topic &topic_;
     };
 
     Topic *find(std::string_view name) noexcept;
     Topic *make(std::string_view name);
     void make_room() noexcept;
+    State look_up(std::string_view name, int *error) noexcept;
+    bool take_list(Scout::List list, std::int64_t now) noexcept;
     bool note(const Scout::Answer &answer, std::int64_t now);
     void ask(std::int64_t now);
 
@@ -138,10 +163,17 @@ private:
     std::unordered_map<std::string_view, Topic> topics_;
     std::size_t unanswered_ = 0;
     std::size_t wanted_ = 0;
+    std::size_t missing_ = 0;
+    std::size_t hopeless_ = 0;
     std::size_t lacks_ = 0;      // of partitions
     std::int64_t ask_at_ms_ = 0; // the next look at what is due
     std::int64_t away_at_ms_ = 0;
     bool crowded_ = false; // some could not be made yet
+    bool list_wanted_ = false;
+    bool list_asked_ = false;
+    std::vector<std::size_t> list_;  // hashes of names, in order
+    std::int64_t list_at_ms_ = 0;    // not to be asked for before
+    std::int64_t list_until_ms_ = 0; // so long the last one counts
     Scout scout_;
 };
 
