@@ -224,8 +224,10 @@ TEST(KafkaTrouble, ThousandsOfMissingTopicsHoldUpNoOther)
     MetadataBroker broker;
     broker.create_topic("there");
     std::vector<std::string> missing;
+    // librdkafka 2.8 has no room for answers about many topics with short names, in this version of
+    // the question.
     for (int i = 0; i < kMissing; i++)
-        missing.push_back("missing-" + std::to_string(i));
+        missing.push_back("topic-that-nobody-has-made-of-a-tenant-number-" + std::to_string(i));
     std::vector<std::string> topics = missing;
     topics.emplace_back("there");
     Driver driver(broker.bootstrap());
@@ -335,8 +337,12 @@ TEST(KafkaTrouble, GaplessStopsAtARefusedRecord)
         EXPECT_THAT(line, testing::Not(HasSubstr("experimental")));
     EXPECT_LE(driver.sink().acked.size(), 6u);
     ASSERT_GE(driver.sink().failures.size(), 15u);
-    EXPECT_EQ(driver.sink().failures[0].first, 1u);
-    EXPECT_EQ(driver.sink().failures[0].second.cls, FailureClass::event);
+    // From librdkafka 2.8 what was queued behind it may be reported before it.
+    for (const auto &[tag, failure] : driver.sink().failures)
+        EXPECT_EQ(failure.cls == FailureClass::event, tag == 1) << tag;
+    EXPECT_EQ(std::count_if(driver.sink().failures.begin(), driver.sink().failures.end(),
+                            [](const auto &failed) { return failed.first == 1; }),
+              1);
 }
 
 // Kafka refuses what follows a refused record for its sequence number; librdkafka queues it again,
