@@ -6,6 +6,8 @@
 #include "standard_output.h"
 #include "units.h"
 
+#include "client/src/text.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -74,14 +76,9 @@ payload_parameter(const EmitOptions &options)
     Text payload = payload_of(options);
     if (payload && options.bytes)
     {
-        constexpr const char *kDigits = "0123456789abcdef";
         std::string hex = "\\x";
         hex.reserve(hex.size() + 2 * payload->size());
-        for (const char c : *payload)
-        {
-            const auto byte = static_cast<unsigned char>(c);
-            hex.append(1, kDigits[byte >> 4]).append(1, kDigits[byte & 15]);
-        }
+        outbox::v0::detail::append_hex(hex, *payload);
         return hex;
     }
     if (payload && payload->find('\0') != std::string::npos)

@@ -54,10 +54,17 @@ public:
                          [](const Act &a, const Act &b) { return a.at < b.at; });
         return *this;
     }
-    Made &brokers(double at, Kind kind)
+    Made &brokers(double at, Kind kind, int b = 0)
     {
         for (int broker = 0; broker < kBrokers; broker++)
-            act(at, kind, broker);
+            act(at, kind, broker, b);
+        return *this;
+    }
+    // All partitions of a topic are led by this broker.
+    Made &lead(int topic, int broker, double at = 0.1)
+    {
+        for (int partition = 0; partition < kPartitions; partition++)
+            act(at, Kind::lead, topic, partition, broker);
         return *this;
     }
 

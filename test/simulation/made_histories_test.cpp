@@ -32,8 +32,7 @@ TEST(MadeHistories, WhatIsAfloatDoesNotFillTheQueue)
     made.history().types = 4;
     made.history().active = 100 * kSecond;
     for (int topic = 0; topic < 4; topic++)
-        for (int partition = 0; partition < kPartitions; partition++)
-            made.act(0.1, Kind::lead, topic, partition, topic % 3);
+        made.lead(topic, topic % 3);
     for (int topic = 0; topic < 4; topic++)
         made.emit(0.5, topic, 7);
     made.act(42.0, Kind::broker_hangs, 0).emit(42.1, 0, 25, 1000).emit(43.2, 3, 25, 1000);
@@ -53,8 +52,7 @@ TEST(MadeHistories, ResultsOfTheLastMomentsAreNoted)
     {
         Made made;
         made.act(0.1, Kind::topic_forbidden, 0).emit(0.5, 0, 30);
-        for (int broker = 0; broker < kBrokers; broker++)
-            made.act(3.0, Kind::broker_slow, broker, 100);
+        made.brokers(3.0, Kind::broker_slow, 100);
         made.act(4.0, Kind::topic_fine, 0).act(4.0 + ms / 1000.0, Kind::restart);
         EXPECT_EQ(made.outcome(), "") << ms;
         seen += made.outcome(Mutant::forgets_last_results).empty() ? 0 : 1;
@@ -71,8 +69,7 @@ TEST(MadeHistories, WhatIsHeldWaitsForWhatItWaitsForNow)
     made.history().max_attempts = 1;
     made.history().types = 2;
     made.one(1.0, 0, 0, Act::invalid).one(2.0, 0, 0);
-    for (int broker = 0; broker < kBrokers; broker++)
-        made.act(3.05, Kind::broker_slow, broker, 300);
+    made.brokers(3.05, Kind::broker_slow, 300);
     made.act(3.1, Kind::discard, 0);
     for (int i = 0; i < 20; i++)
         made.one(3.15 + 0.1 * i, 0, 0);
@@ -89,8 +86,7 @@ TEST(MadeHistories, PartitionsThatAreStuckAreFoundTogether)
     made.history().types = 4;
     made.history().max_events = 200;
     for (int topic = 0; topic < 4; topic++)
-        for (int partition = 0; partition < kPartitions; partition++)
-            made.act(0.1, Kind::lead, topic, partition, topic < 3 ? 0 : 1);
+        made.lead(topic, topic < 3 ? 0 : 1);
     for (int topic = 0; topic < 4; topic++)
         made.emit(0.5, topic, 7);
     made.act(42.0, Kind::broker_hangs, 0).one(42.1, 0, 0).one(42.115, 0, 1).one(42.12, 1, 0);

@@ -10,21 +10,13 @@ namespace outbox::sim
 namespace
 {
 
-// All partitions of a topic are led by this broker.
-void
-lead(Made &made, int topic, int broker)
-{
-    for (int partition = 0; partition < kPartitions; partition++)
-        made.act(0.1, Kind::lead, topic, partition, broker);
-}
-
 // What is refused for itself is tried again while an earlier event of its key is still queued
 // behind a slow answer.
 TEST(MadeLines, ALineWaitsForWhatTheStreamHas)
 {
     Made made;
     made.history().types = 1;
-    lead(made, 0, 0);
+    made.lead(0, 0);
     made.emit(0.5, 0, 7).act(2.0, Kind::broker_slow, 0, 800);
     made.one(2.1, 0, 2).one(2.15, 0, 0).one(2.2, 0, 0, Act::unreadable).act(2.25, Kind::repair);
     made.act(6.0, Kind::broker_slow, 0, 0);
@@ -44,8 +36,7 @@ TEST(MadeLines, ARowThatIsHeldBlocksItsLaneNoLonger)
         made.history().types = 1;
         made.history().backoff_initial_ms = made.history().backoff_max_ms = 1000;
         made.emit(0.5, 0, 7).one(1.0, 0, 0, Act::unreadable).one(1.2, 0, 0);
-        for (int broker = 0; broker < kBrokers; broker++)
-            made.act(1.3, Kind::broker_slow, broker, 150);
+        made.brokers(1.3, Kind::broker_slow, 150);
         made.act(1.4, Kind::repair).act(1.5 + ms / 1000.0, Kind::hold, 0);
         made.act(4.0, Kind::release).in_order();
         EXPECT_EQ(made.outcome(), "") << ms;
@@ -61,8 +52,8 @@ TEST(MadeLines, ALineDoesNotWaitForABrokerThatHangs)
     Made made;
     made.history().types = 2;
     made.history().active = 100 * kSecond;
-    lead(made, 0, 0);
-    lead(made, 1, 1);
+    made.lead(0, 0);
+    made.lead(1, 1);
     made.emit(0.5, 0, 7).emit(0.5, 1, 7).act(42.0, Kind::broker_hangs, 0);
     made.one(42.1, 0, 0).one(42.2, 1, 0, Act::unreadable).act(42.3, Kind::repair);
     EXPECT_EQ(made.outcome(), "");
@@ -75,8 +66,8 @@ TEST(MadeLines, ABrokerThatHangsDoesNotFillAll)
     Made made;
     made.history().types = 2;
     made.history().active = 100 * kSecond;
-    lead(made, 0, 0);
-    lead(made, 1, 1);
+    made.lead(0, 0);
+    made.lead(1, 1);
     made.emit(0.5, 0, 7).emit(0.5, 1, 7).act(42.0, Kind::broker_hangs, 0);
     made.emit(42.1, 0, 130).one(42.2, 1, 0);
     EXPECT_EQ(made.outcome(), "");
@@ -90,8 +81,8 @@ TEST(MadeLines, WhatHasARowIsNotHandedOverAgain)
     Made made;
     made.history().types = 2;
     made.history().backoff_initial_ms = made.history().backoff_max_ms = 3000;
-    lead(made, 0, 0);
-    lead(made, 1, 1);
+    made.lead(0, 0);
+    made.lead(1, 1);
     made.act(0.1, Kind::blocking, 0, 0).emit(0.5, 0, 7).emit(0.5, 1, 7);
     made.act(2.0, Kind::broker_slow, 1, 1500).one(2.1, 1, 0);
     made.one(2.2, 0, 0, Act::unreadable).act(2.3, Kind::restart).act(2.4, Kind::repair);
@@ -106,7 +97,7 @@ TEST(MadeLines, WhatIsRefusedWithItsTopicStaysInTheLineOfItsKey)
     Made made;
     made.history().types = 1;
     made.history().max_attempts = 1;
-    lead(made, 0, 0);
+    made.lead(0, 0);
     made.emit(0.5, 0, 7).act(2.0, Kind::broker_slow, 0, 500);
     made.one(2.1, 0, 1, Act::invalid).one(2.15, 0, 0).one(2.2, 0, 0, Act::unreadable);
     made.act(3.1, Kind::discard, 0).act(3.2, Kind::repair).act(3.3, Kind::broker_slow, 0, 300);
@@ -168,7 +159,7 @@ TEST(MadeLines, WhatIsOnItsWayIsNotOvertakenByARefusal)
     Made made;
     made.history().types = 1;
     made.history().max_attempts = 1;
-    lead(made, 0, 0);
+    made.lead(0, 0);
     made.emit(0.5, 0, 7).act(1.0, Kind::topic_forbidden, 0).one(1.1, 0, 2);
     made.one(1.5, 0, 1, Act::invalid).one(1.6, 0, 0).one(1.7, 0, 0, Act::unreadable);
     made.act(1.8, Kind::broker_slow, 0, 300).act(2.5, Kind::topic_fine, 0);
@@ -206,7 +197,7 @@ TEST(MadeLines, WhatIsToFollowIsNotTriedBefore)
         made.history().backoff_initial_ms = 50;
         made.history().backoff_max_ms = 250;
         made.act(0.1, Kind::topic_forbidden, 1, 1);
-        lead(made, 0, -1);
+        made.lead(0, -1);
         made.emit(0.5, 0, 7).one(1.2, 0, 0).act(2.8, Kind::hold, 0).act(4.0, Kind::route, 0, 1);
         made.act(4.1, Kind::slow_disk, 20000).act(7.0 + ms / 1000.0, Kind::release);
         made.act(8.5, Kind::slow_disk, 0).act(9.0, Kind::topic_fine, 1);
@@ -278,7 +269,7 @@ TEST(MadeLines, TheLastOfARefusedLineIsNotBlamed)
     made.history().max_attempts = 1;
     made.history().max_in_flight = 4;
     made.history().batch_records = 10;
-    lead(made, 0, 0);
+    made.lead(0, 0);
     made.emit(0.5, 0, 7).one(1.0, 0, 0, Act::unreadable);
     for (int i = 0; i < 21; i++)
         made.one(1.1 + 0.1 * i, 0, 0, i == 15 || i == 20 ? Act::invalid : Act::fine);
@@ -295,7 +286,7 @@ TEST(MadeLines, ATopicThatIsForbiddenIsTriedOnce)
     Made made;
     made.history().types = 1;
     made.history().max_attempts = 1;
-    lead(made, 0, 0);
+    made.lead(0, 0);
     for (int key = 10; key < 50; key++)
         made.one(0.5, 0, key, Act::unreadable).one(1.0, 0, key).act(4.0, Kind::discard, 0);
     made.act(2.0, Kind::topic_forbidden, 0).one(2.1, 0, 1).act(20.0, Kind::topic_fine, 0);
@@ -312,14 +303,13 @@ TEST(MadeLines, NothingPassesWhatIsNotSetAsideYet)
     Made made;
     made.history().types = 2;
     made.history().max_events = 1000;
-    lead(made, 0, 0);
-    lead(made, 1, 1);
+    made.lead(0, 0);
+    made.lead(1, 1);
     made.emit(0.5, 0, 7).emit(0.5, 1, 7).act(0.9, Kind::slow_disk, 4000);
     for (int topic = 0; topic < 2; topic++)
     {
         made.act(0.9, Kind::broker_slow, topic, 300).act(2.0, Kind::topic_forbidden, topic, 1);
-        for (int partition = 0; partition < kPartitions; partition++)
-            made.act(1.1, Kind::lead, topic, partition, -1);
+        made.lead(topic, -1, 1.1);
     }
     made.one(0.95, 1, 0).emit(1.0, 0, 300).one(1.05, 1, 0);
     made.act(2.4, Kind::topic_fine, 1).act(2.4, Kind::lead, 1, 0, 2).act(2.4, Kind::lead, 1, 1, 2);
