@@ -257,6 +257,8 @@ Consumer::Impl::turn(GroupMember &group)
     }
     if (processor_->idle())
         take_batch(group);
+    if (processor_->idle())
+        group.require_readable();
     if (processor_->idle() && !processor_->wants_step())
         group.wait(true, kIdleWait, stop_);
     if (!processor_->idle() || processor_->wants_step())

@@ -21,6 +21,14 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kMaxServed = 1000; // events of one serve()
 
+// Of records that are there and cannot be read. librdkafka may go on behind them.
+bool
+is_unreadable(rd_kafka_resp_err_t error)
+{
+    return error == RD_KAFKA_RESP_ERR__BAD_MSG || error == RD_KAFKA_RESP_ERR__BAD_COMPRESSION ||
+           error == RD_KAFKA_RESP_ERR__NOT_IMPLEMENTED;
+}
+
 } // namespace
 
 GroupMember::GroupMember(KafkaConfig config, Options options, const StopBudget &budget,
@@ -210,7 +218,7 @@ GroupMember::on_log(const rd_kafka_t *client, int level, const char *facility, c
 std::optional<Held>
 GroupMember::next()
 {
-    for (;;)
+    while (!unreadable_)
     {
         const std::unique_ptr<rd_kafka_message_t, decltype(&rd_kafka_message_destroy)> message(
             rd_kafka_consume_queue(records_.get(), 0), &rd_kafka_message_destroy);
@@ -221,6 +229,11 @@ GroupMember::next()
         if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF)
         {
             note_end(*message);
+            continue;
+        }
+        if (is_unreadable(message->err))
+        {
+            note_unreadable(*message);
             continue;
         }
         if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR)
@@ -239,6 +252,33 @@ GroupMember::next()
         owner->second.end = -1;
         return held;
     }
+    return std::nullopt;
+}
+
+void
+GroupMember::note_unreadable(const rd_kafka_message_t &message)
+{
+    Held place;
+    place.record.topic = rd_kafka_topic_name(message.rkt);
+    place.record.partition = message.partition;
+    const auto owner = owned_.find(place.place());
+    if (owner == owned_.end())
+        return; // somebody else's by now
+    place.assignment = owner->second.assignment;
+    unreadable_ = {place, message.err, rd_kafka_message_errstr(&message)};
+}
+
+void
+GroupMember::require_readable()
+{
+    if (!unreadable_)
+        return;
+    const Unreadable found = *std::exchange(unreadable_, std::nullopt);
+    if (holds(found.place))
+        throw KafkaError(
+            "Kafka: " + name_of(found.place.record.topic, found.place.record.partition) +
+                " cannot be read: " + found.text + "; nothing from there on was processed",
+            rd_kafka_err2name(found.error));
 }
 
 // It comes behind the partition's records in their queue.

@@ -88,6 +88,9 @@ public:
 
     // The next record, if there is one right now.
     std::optional<Held> next();
+    // Throws KafkaError if the next one cannot be read. To be called when all that next() has given
+    // is dealt with, so that nothing is left out that came before it.
+    void require_readable();
     // Whether the record's partition has been ours ever since it came.
     bool holds(const Held &held) const;
 
@@ -114,6 +117,13 @@ public:
     void close();
 
 private:
+    // What librdkafka would pass over.
+    struct Unreadable
+    {
+        Held place;
+        rd_kafka_resp_err_t error;
+        std::string text;
+    };
     struct Part
     {
         std::uint64_t assignment = 0;
@@ -160,6 +170,7 @@ private:
     void confirm_assignment(const rd_kafka_topic_partition_list_t *partitions);
     void confirm_revocation(const rd_kafka_topic_partition_list_t *partitions);
     void report(const rd_kafka_message_t &message);
+    void note_unreadable(const rd_kafka_message_t &message);
     std::string what_to_do_about(const rd_kafka_message_t &message) const;
     Record convert(rd_kafka_message_t *message) const;
     void note_end(const rd_kafka_message_t &message);
@@ -179,6 +190,7 @@ private:
     Queue commits_;
     std::map<TopicPartition, Part> owned_;
     std::uint64_t assignments_ = 0;
+    std::optional<Unreadable> unreadable_;
     List pending_;
     int commits_in_flight_ = 0;
     std::chrono::steady_clock::time_point next_commit_;

@@ -144,6 +144,8 @@ make_member_config(const std::string &bootstrap_servers, const std::string &grou
                         {"enable.auto.offset.store", "false"},
                         {"enable.partition.eof", "true"}, // see GroupMember::ends()
                         {"isolation.level", "read_committed"},
+                        // librdkafka's default would take what a disk or a network has altered.
+                        {"check.crcs", "true"},
                         // librdkafka's default would skip records.
                         {"auto.offset.reset", own_offsets ? "error" : "earliest"},
                         {"reconnect.backoff.max.ms", "2000"},

@@ -62,6 +62,8 @@ public:
     void start_node(size_t node);
     void stop_node(size_t node);
     Process &process(size_t node) { return *nodes_.at(node).process; }
+    // Where it keeps its partitions.
+    std::filesystem::path data(size_t node) const { return nodes_.at(node).directory / "data"; }
     void wait_ready();
 
 private:

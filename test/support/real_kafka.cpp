@@ -184,7 +184,7 @@ RealKafka::format(size_t index, const std::map<std::string, std::string> &proper
          "PLAINTEXT://" + address(node.port) + ",CONTROLLER://" + address(node.controller_port)},
         {"controller.listener.names", "CONTROLLER"},
         {"listener.security.protocol.map", "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT"},
-        {"log.dirs", (node.directory / "data").string()},
+        {"log.dirs", data(index).string()},
         {"auto.create.topics.enable", "true"},
         {"num.partitions", std::to_string(kDefaultPartitions)},
         {"default.replication.factor", copies},

@@ -145,7 +145,8 @@ public:
     // Consumes until stop(), then leaves the group and returns. Connections that are lost, or not
     // there yet, are made again for as long as it takes. Throws what a person has to look at, after
     // leaving the group in good order and with nothing lost: DeadLetterError; KafkaError for fatal
-    // errors of librdkafka and offsets that cannot be reset; DatabaseError if the database lacks
+    // errors of librdkafka, offsets that cannot be reset, and records that cannot be read, which
+    // have another checksum than they were written with, say; DatabaseError if the database lacks
     // the extension or a right, or does not take the consumer's name (classes 3F, 42 and 22);
     // UsageError (55000) if it runs already; Error 53000 if the process cannot open one descriptor
     // or start one thread more, 53200 if it has no memory for a record, and 58000 for what nobody
