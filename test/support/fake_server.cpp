@@ -86,8 +86,7 @@ Conversation::flood(const std::function<std::string(int)> &more, int pause_ms) c
         bytes += more(i);
         if (pause_ms == 0 && bytes.size() < 65536)
             continue;
-        pollfd gone = {client_, POLLRDHUP, 0};
-        if (!say(bytes) || (pause_ms > 0 && poll(&gone, 1, pause_ms) != 0))
+        if (!say(bytes) || (pause_ms > 0 && gone(pause_ms)))
             return;
         bytes.clear();
     }
@@ -133,11 +132,17 @@ Conversation::hear(char &type, std::string &body, size_t most) const
     return size <= most && receive(body, size - 4);
 }
 
+bool
+Conversation::gone(int limit_ms) const
+{
+    pollfd client = {client_, POLLRDHUP, 0};
+    return poll(&client, 1, limit_ms) != 0;
+}
+
 void
 Conversation::go_deaf() const
 {
-    pollfd gone = {client_, POLLRDHUP, 0};
-    while (!ended_ && poll(&gone, 1, 50) == 0)
+    while (!ended_ && !gone(50))
         continue;
 }
 
@@ -186,8 +191,10 @@ FakeServer::environment() const
 }
 
 std::map<std::string, std::string>
-with_fast_clock(std::map<std::string, std::string> environment)
+with_fast_clock(std::map<std::string, std::string> environment, const std::string &from)
 {
+    if (!from.empty())
+        environment["OUTBOX_TEST_FAST_FROM"] = from;
     environment["ASAN_OPTIONS"] = "detect_leaks=0:verify_asan_link_order=0";
     environment["LD_PRELOAD"] = in_build("test/fast_clock.so");
     return environment;

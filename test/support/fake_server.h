@@ -40,14 +40,16 @@ public:
     Conversation(int client, const std::atomic<bool> &ended) : client_(client), ended_(ended) {}
 
     bool say(const std::string &bytes) const;
-    // Says what `more` gives for 0, 1, 2 and so on, until the client is gone or the server ends; with
-    // a pause, each for itself.
+    // Says what `more` gives for 0, 1, 2 and so on, until the client is gone or the server ends;
+    // with a pause, each for itself.
     void flood(const std::function<std::string(int)> &more, int pause_ms = 0) const;
     // What it begins with, without the length. Empty at the end.
     std::string startup() const;
     // The type and the body; false at the end. What is larger than `most` is not read: the client
     // may wait for ever.
     bool hear(char &type, std::string &body, size_t most = 1 << 30) const;
+    // Whether the client has gone, or goes within this time.
+    bool gone(int limit_ms = 0) const;
     // Reads no more, until the server ends: a client that goes away cannot say so.
     void go_deaf() const;
     // Lets it in, and answers each statement that has no parameters with BEGIN, each other with
@@ -82,8 +84,9 @@ private:
     std::thread thread_;
 };
 
-// For programs whose limits of minutes shall be there soon.
-std::map<std::string, std::string>
-with_fast_clock(std::map<std::string, std::string> environment);
+// For programs whose limits of minutes shall be there soon; with `from` only once there is that
+// file.
+std::map<std::string, std::string> with_fast_clock(std::map<std::string, std::string> environment,
+                                                   const std::string &from = "");
 
 } // namespace outbox::test
