@@ -123,6 +123,8 @@ run_bounded(const std::function<std::string()> &work, unsigned seconds)
     while (::waitpid(child, &status, 0) < 0)
         if (errno != EINTR)
             throw Error(kFailed, std::string("cannot wait for a process: ") + std::strerror(errno));
+    if (text.size() > kMostText)
+        return {false, fmt::format("gave more than {} MiB of text", kMostText / 1024 / 1024)};
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return {true, std::move(text)};
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)

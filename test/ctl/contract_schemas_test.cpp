@@ -367,9 +367,9 @@ TEST_F(Contracts, WhatCannotBeCheckedInTimeOrMemoryIsAProblem)
             examples += "### Example\n```json\n{}\n```\n";
         return lacking.insert(lacking.find("### Counterexample"), examples);
     };
-    EXPECT_TRUE(refused(with_examples(300), "1: checking this contract did not end well"));
     // Whichever bound a busy machine meets first.
-    EXPECT_TRUE(refused(with_examples(4000), "1: checking this contract took more"));
+    for (const int count : {300, 4000})
+        EXPECT_TRUE(refused(with_examples(count), "1: checking this contract "));
 }
 
 } // namespace

@@ -91,6 +91,9 @@ contract_of(const std::string &schema, const Words &conform, const Words &violat
            schema + "}\n```\n" + parts;
 }
 
+// Each contract may take 3 s of a processor, of which a busy machine gives little.
+constexpr auto kLintLimit = std::chrono::minutes(5);
+
 class Contracts : public testing::Test
 {
 protected:
@@ -105,7 +108,7 @@ protected:
     {
         Words words = {"contracts", "lint", folder_};
         words.insert(words.end(), more.begin(), more.end());
-        return ctl({}, words);
+        return ctl({}, words, "", kLintLimit);
     }
     // Whether the folder has this problem, "path:line: text", and this one alone.
     testing::AssertionResult refused(const std::string &problem) const

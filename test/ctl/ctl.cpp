@@ -12,8 +12,6 @@ namespace outbox::test
 namespace
 {
 
-constexpr auto kLimit = std::chrono::seconds(30);
-
 Json
 parsed(const std::string &text)
 {
@@ -55,7 +53,8 @@ connection(const PgCluster &server, const std::string &database, const std::stri
 }
 
 Ran
-ctl(const Environment &environment, const Words &arguments, const std::string &input)
+ctl(const Environment &environment, const Words &arguments, const std::string &input,
+    Milliseconds limit)
 {
     const std::string base = run_dir() / unique_name("ctl");
     write_file(base + ".in", input);
@@ -64,7 +63,7 @@ ctl(const Environment &environment, const Words &arguments, const std::string &i
                      base, outboxctl()});
     command.argv.insert(command.argv.end(), arguments.begin(), arguments.end());
     command.environment = environment;
-    const Finished finished = run(command, kLimit);
+    const Finished finished = run(command, limit);
     EXPECT_FALSE(finished.timed_out)
         << "outboxctl did not end; it said: " << read_file(base + ".err");
     Ran ran;

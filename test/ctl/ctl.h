@@ -34,8 +34,12 @@ struct Ran
 Environment connection(const PgCluster &server, const std::string &database,
                        const std::string &user = "postgres");
 
-// Runs it to its end, without a terminal. `input` is its stdin.
-Ran ctl(const Environment &environment, const Words &arguments, const std::string &input = "");
+constexpr auto kCtlLimit = std::chrono::seconds(30);
+
+// Runs it to its end, without a terminal; the test fails if that is not there within the limit.
+// `input` is its stdin.
+Ran ctl(const Environment &environment, const Words &arguments, const std::string &input = "",
+        Milliseconds limit = kCtlLimit);
 
 // The embedded broker of this run.
 EmbeddedKafka &broker();
