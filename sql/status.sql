@@ -1,4 +1,4 @@
--- What the relay is doing, and what became of events.
+-- What the relay is doing, and what became of events; the view relay_status is in a file of its own.
 
 create function outbox.relay_state(
   out state text,
@@ -19,27 +19,6 @@ language c volatile parallel restricted
 as 'MODULE_PATHNAME', 'outbox_relay_state';
 comment on function outbox.relay_state() is
   'State of this database''s relay, from shared memory. Use the view outbox.relay_status.';
-
-create view outbox.relay_status as
-select
-  r.state,
-  r.pid,
-  r.backlog_events,
-  r.oldest_event_at,
-  pg_catalog.clock_timestamp() operator(pg_catalog.-) r.oldest_event_at as backlog_age,
-  r.in_flight_events,
-  r.in_flight_bytes,
-  coalesce((select pg_catalog.max(p.published_total) from outbox.relay_position p), 0) as published_total,
-  r.last_published_at,
-  (select pg_catalog.count(*) from outbox.deliveries d where d.state operator(pg_catalog.=) 'FAILED') as failed_events,
-  r.consecutive_failures,
-  r.next_attempt_at,
-  r.last_error,
-  r.last_error_at,
-  r.config_error
-from outbox.relay_state() r;
-comment on view outbox.relay_status is
-  'One row: what this database''s relay is doing, how far it is behind and what went wrong last.';
 
 -- A barrier: a condition of the reader's must not be evaluated first and see other events' payloads.
 create view outbox.dead_letters with (security_barrier) as

@@ -119,6 +119,11 @@ examine_pause_and_errors(const RelayView &view, Findings &findings)
         findings.add("relay", Level::kWarning,
                      counted(view.failed, "event") + " failed, and others may wait behind",
                      "outboxctl failed list; then retry or discard them.");
+    if (const std::string aside = text_of_set_aside(view); !aside.empty())
+        findings.add(
+            "relay", Level::kWarning, "set aside: " + aside,
+            "outboxctl failed list --state retrying says what is refused and why, outboxctl "
+            "lag of which topics; see \"When Kafka does not take events\" in docs/operations.md.");
     if (view.state == "running" && view.backlog_age && *view.backlog_age > kOldBacklog)
         findings.add("relay", Level::kWarning,
                      counted(view.backlog.value_or(0), "event") + " wait, the oldest for " +

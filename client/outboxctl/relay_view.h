@@ -32,7 +32,10 @@ struct RelayView
     long long published_total = 0;
     std::optional<double> published_ago;
     long long failed = 0;
-    long long failures = 0; // consecutive
+    long long retrying = 0; // these two are counted up to 100,000
+    long long waiting = 0;
+    std::optional<double> waiting_age; // seconds, of the first of these
+    long long failures = 0;            // consecutive
     std::optional<double> next_attempt_in;
     Text last_error;
     std::optional<double> last_error_ago;
@@ -42,6 +45,10 @@ struct RelayView
 };
 
 RelayView look_at_relay(Database &database);
+
+// What is RETRYING and WAITING: "3 events are tried again, 12 events behind others, the first 5 min
+// old"; empty: nothing is.
+std::string text_of_set_aside(const RelayView &view);
 
 // " by alice, 5 min 2 s ago: why"
 std::string text_of_pause(const Pause &pause);

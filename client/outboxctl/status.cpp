@@ -92,6 +92,8 @@ describe(const RelayView &view, std::optional<double> rate)
     if (rate)
         published += ", now " + human_rate(*rate);
     list.add("Published", published);
+    if (const std::string aside = text_of_set_aside(view); !aside.empty())
+        list.add("Set aside", {aside, Style::kWarning});
     list.add("Failed", view.failed == 0
                            ? Cell("none")
                            : Cell(counted(view.failed, "event") + "; see \"outboxctl failed list\"",

@@ -23,6 +23,7 @@ alter view outbox.dead_letters set (security_barrier);
 create index deliveries_slot on outbox.deliveries (slot, state);
 alter table outbox.relay_position add rows_counted boolean;
 -- include position_columns
+-- include relay_status
 -- include event_status
 -- include replayable_events
 comment on function outbox.is_processed(uuid, text) is

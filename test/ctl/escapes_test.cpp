@@ -47,6 +47,7 @@ answer(const std::string & /*sql*/)
                              "requested_by",
                              "ended_at",
                              "oldest_event_at",
+                             "oldest_waiting_at",
                              "at"})
         row.push_back({name, 25, "\x1b]0;title\x07\x1b[31m\xc2\x9b"});
     for (const char *name : {"backlog_events",
@@ -56,6 +57,9 @@ answer(const std::string & /*sql*/)
                              "published_total",
                              "published_ago",
                              "failed_events",
+                             "retrying_events",
+                             "waiting_events",
+                             "waiting_age_seconds",
                              "consecutive_failures",
                              "next_attempt_in",
                              "last_error_ago",

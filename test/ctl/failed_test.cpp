@@ -47,6 +47,12 @@ TEST_F(Failed, ListAndShowTellWhatHappened)
     EXPECT_NE(text.find(id), std::string::npos) << text;
     EXPECT_NE(text.find("MSG_SIZE_TOO_LARGE"), std::string::npos) << text;
 
+    const std::string status = ctl({"status"}).out;
+    EXPECT_NE(status.find("Set aside  1 event behind others, the first "), std::string::npos)
+        << status;
+    EXPECT_EQ(ctl({"status", "--json"}).json()["waiting_events"], 1);
+    EXPECT_NE(ctl({"doctor"}).out.find("set aside: 1 event behind others"), std::string::npos);
+
     const Json all = ctl({"failed", "list", "--state", "all", "--json"}).json()["events"];
     ASSERT_EQ(all.size(), 2U);
     EXPECT_EQ(all[1]["id"], next);

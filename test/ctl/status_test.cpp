@@ -33,12 +33,29 @@ TEST_F(Status, JsonHasTheDocumentedMembers)
     EXPECT_EQ(ran.status, 0);
     EXPECT_EQ(ran.out.find('\n'), ran.out.size() - 1) << "one line where no terminal is";
     const Json json = ran.json();
-    EXPECT_EQ(members(json),
-              (std::set<std::string>{
-                  "time", "database", "state", "pid", "backlog_events", "oldest_event_at",
-                  "backlog_age_seconds", "in_flight_events", "in_flight_bytes", "published_total",
-                  "last_published_at", "failed_events", "consecutive_failures", "next_attempt_at",
-                  "last_error", "last_error_at", "config_error", "bootstrap_servers", "pause"}));
+    EXPECT_EQ(members(json), (std::set<std::string>{"time",
+                                                    "database",
+                                                    "state",
+                                                    "pid",
+                                                    "backlog_events",
+                                                    "oldest_event_at",
+                                                    "backlog_age_seconds",
+                                                    "in_flight_events",
+                                                    "in_flight_bytes",
+                                                    "published_total",
+                                                    "last_published_at",
+                                                    "failed_events",
+                                                    "retrying_events",
+                                                    "waiting_events",
+                                                    "oldest_waiting_at",
+                                                    "waiting_age_seconds",
+                                                    "consecutive_failures",
+                                                    "next_attempt_at",
+                                                    "last_error",
+                                                    "last_error_at",
+                                                    "config_error",
+                                                    "bootstrap_servers",
+                                                    "pause"}));
     EXPECT_EQ(json["state"], "running");
     EXPECT_EQ(json["published_total"], 1);
     EXPECT_EQ(json["backlog_events"], 0);

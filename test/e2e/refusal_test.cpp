@@ -37,7 +37,12 @@ REAL_KAFKA_TEST(Refusal, ATooLargeEventHoldsUpItsKeyOnlyAndItsLineFollowsInOrder
                                "from outbox.event_status where id = $1",
                                first),
               "3 MSG_SIZE_TOO_LARGE");
-    EXPECT_EQ(scene.db().value("select failed_events from outbox.relay_status"), "1");
+    EXPECT_EQ(
+        scene.db().value("select failed_events || ' ' || waiting_events || ' ' || "
+                         "(oldest_waiting_at = (select created_at from outbox.events where id "
+                         "= $1)) from outbox.relay_status",
+                         line[0]),
+        "1 2 true");
 
     scene.raise_limit();
     EXPECT_EQ(scene.db().value("select outbox.retry($1)", first), "t");

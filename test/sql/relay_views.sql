@@ -14,6 +14,7 @@ from outbox.relay_status;
 -- rolled-back events may count until the relay has read them
 select backlog_events >= (select count(*) from outbox.events) as counts_all, oldest_event_at is not null as has_oldest, backlog_age > '0' as age
 from outbox.relay_status;
+select retrying_events, waiting_events, oldest_waiting_at from outbox.relay_status;
 select distinct status, attempts, next_attempt_at, published_at, last_error from outbox.event_status;
 select (select count(*) from outbox.event_status) = (select count(*) from outbox.events) as one_row_each;
 

@@ -1,0 +1,38 @@
+-- Upgrades run this file too.
+
+create or replace view outbox.relay_status as
+select
+  r.state,
+  r.pid,
+  r.backlog_events,
+  r.oldest_event_at,
+  pg_catalog.clock_timestamp() operator(pg_catalog.-) r.oldest_event_at as backlog_age,
+  r.in_flight_events,
+  r.in_flight_bytes,
+  coalesce((select pg_catalog.max(p.published_total) from outbox.relay_position p), 0) as published_total,
+  r.last_published_at,
+  (select pg_catalog.count(*) from outbox.deliveries d where d.state operator(pg_catalog.=) 'FAILED') as failed_events,
+  r.consecutive_failures,
+  r.next_attempt_at,
+  r.last_error,
+  r.last_error_at,
+  r.config_error,
+  -- There may be millions, as after a day with a topic that is missing.
+  (select pg_catalog.count(*)
+    from (select from outbox.deliveries d where d.state operator(pg_catalog.=) 'RETRYING' limit 100000) t)
+    as retrying_events,
+  (select pg_catalog.count(*)
+    from (select from outbox.deliveries d where d.state operator(pg_catalog.=) 'WAITING' limit 100000) w)
+    as waiting_events,
+  (select (select e.created_at from outbox.events e
+            where e.xid operator(pg_catalog.=) w.xid and e.seq operator(pg_catalog.=) w.seq
+              and e.slot operator(pg_catalog.=) w.slot limit 1)
+    from (select d.xid, d.seq, d.slot from outbox.deliveries d
+            where d.state operator(pg_catalog.=) 'WAITING' order by d.seq limit 1) w) as oldest_waiting_at
+from outbox.relay_state() r;
+comment on view outbox.relay_status is
+  'One row: what this database''s relay is doing, how far it is behind and what went wrong last.';
+comment on column outbox.relay_status.failed_events is 'Events that are FAILED in outbox.deliveries: they wait for outbox.retry() or outbox.discard().';
+comment on column outbox.relay_status.retrying_events is 'Events that are RETRYING in outbox.deliveries: refused, and tried again by themselves; counted up to 100000.';
+comment on column outbox.relay_status.waiting_events is 'Events that are WAITING in outbox.deliveries, behind others that are RETRYING, FAILED or being found out; counted up to 100000.';
+comment on column outbox.relay_status.oldest_waiting_at is 'created_at of the first of the waiting events.';
