@@ -211,8 +211,8 @@ define_relay_settings()
         &settings.lag_warning_s, 300, 0, INT_MAX, PGC_SUSET, GUC_UNIT_S, nullptr, nullptr, nullptr);
     DefineCustomIntVariable("outbox.max_in_flight",
                             "Maximum number of events handed to Kafka and not yet acknowledged.",
-                            nullptr, &settings.max_in_flight, 20000, 1, 1000000, PGC_SUSET, 0,
-                            nullptr, nullptr, nullptr);
+                            "Less than 100 counts as 100.", &settings.max_in_flight, 20000, 1,
+                            1000000, PGC_SUSET, 0, nullptr, nullptr, nullptr);
     DefineCustomIntVariable("outbox.max_in_flight_size",
                             "Maximum size of what is handed to Kafka and not yet acknowledged; a "
                             "larger event goes alone.",

@@ -73,6 +73,9 @@ void load();
 // summaries of new blocks.
 void maintain();
 
+// What outbox.max_in_flight says, or the least that keeps destinations apart.
+std::size_t max_events_in_flight();
+
 // Reads the settings; the engine has producers made from them, unless they are not usable.
 void connect_kafka();
 

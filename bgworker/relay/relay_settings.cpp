@@ -1,5 +1,7 @@
 // How the relay reads its settings: at its start, after SIGHUP, and after a failure.
 
+#include <algorithm>
+
 #include "bgworker/engine/common/backoff.h"
 
 #include "relay.h"
@@ -22,6 +24,7 @@ namespace
 
 constexpr std::int64_t kFirstRetryMs = 1000;
 constexpr std::int64_t kLongestRetryMs = 60 * 1000;
+constexpr int kLeastInFlight = 100;
 
 // The reason may pass without a reload: a file that is being replaced, no thread or descriptor
 // left.
@@ -41,7 +44,7 @@ read_setup(KafkaSetup *setup, Failure *why)
             setup->client_id = std::string("outbox-") + (database != nullptr ? database : "");
             setup->backoff_initial_ms = settings.backoff_initial_ms;
             setup->backoff_max_ms = settings.backoff_max_ms;
-            setup->max_messages = static_cast<std::size_t>(settings.max_in_flight);
+            setup->max_messages = max_events_in_flight();
             setup->max_bytes = static_cast<std::size_t>(settings.max_in_flight_kb) * 1024;
             setup->max_event_bytes = static_cast<std::size_t>(settings.max_event_bytes);
             usable = read_properties(DataDir, settings.kafka_config_file, settings.kafka_config,
@@ -104,6 +107,21 @@ warn_of_many_requests(const KafkaSetup &setup)
                                   "outbox.kafka_config_file.")));
 }
 
+// The same. Each partition of a broker that hangs keeps what it has for a moment, one after the
+// other if there is room for one.
+void
+warn_of_few_events()
+{
+    if (settings.max_in_flight < kLeastInFlight)
+        ereport(WARNING,
+                (errcode(ERRCODE_CONFIG_FILE_ERROR),
+                 errmsg("outbox relay: outbox.max_in_flight counts as %d, not %d", kLeastInFlight,
+                        settings.max_in_flight),
+                 errdetail("With fewer events in flight, those for a broker that does not answer "
+                           "hold up all others."),
+                 errhint("Raise it, or remove it.")));
+}
+
 void
 configure_engine()
 {
@@ -147,6 +165,12 @@ is_good(const KafkaSetup &setup, Failure *why)
 
 } // namespace
 
+std::size_t
+max_events_in_flight()
+{
+    return static_cast<std::size_t>(std::max(settings.max_in_flight, kLeastInFlight));
+}
+
 char *
 read_database_settings(const char *before, bool *undone)
 {
@@ -181,6 +205,7 @@ connect_kafka()
     const bool usable = read_setup(&setup, &why);
     CommitTransactionCommand();
     warn_of_many_requests(setup);
+    warn_of_few_events();
     limit_records(max_message_bytes(setup));
     const bool configured = settings.bootstrap_servers[0] != '\0';
     relay.state = !configured ? RelayState::not_configured

@@ -22,8 +22,7 @@ Relay relay;
 Parts::Parts(DatabaseSlot *slot)
     : source(slot), replays(source), destination(setup),
       engine({source, deliveries, replays, destination, clock, stats},
-             {static_cast<std::size_t>(settings.max_in_flight),
-              static_cast<std::size_t>(settings.max_in_flight_kb) * 1024}),
+             {max_events_in_flight(), static_cast<std::size_t>(settings.max_in_flight_kb) * 1024}),
       summarizing("summarizing blocks of outbox.events", source, clock),
       maintaining_ring("maintaining the ring of outbox.events", source, clock),
       restoring("looking for restored events", source, clock),

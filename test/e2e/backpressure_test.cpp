@@ -199,10 +199,13 @@ TEST(Backpressure, WhatWasThereBeforeTheServerStartedCountsOnceARelayHasLooked)
 // The new relay continues in the middle of a window, and does not know how many events there were.
 TEST(Backpressure, ARelayThatStartsAgainInTheMiddleOfABacklogKeepsItsCount)
 {
-    constexpr int kEvents = 20000;
+    constexpr int kEvents = 4000;
     Limited scene(cluster(), 2 * kEvents);
     Db db = scene.connect();
-    db.exec("alter database " + scene.database().name() + " set outbox.max_in_flight = 4");
+    // Slow, with little on its way.
+    db.exec("alter database " + scene.database().name() + " set outbox.max_in_flight = 100");
+    db.exec("alter database " + scene.database().name() +
+            " set outbox.kafka_config = 'batch.num.messages=1'");
     // Not a reload: the relay that the first setting has started anew may have begun with this one.
     const pid_t before = scene.database().relay_pid();
     db.exec("select pg_terminate_backend($1)", before);

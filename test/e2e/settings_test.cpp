@@ -286,6 +286,32 @@ TEST(Settings, NoneThatIsMeantForSessionsEndsTheRelayOrHasItRefuseWhatTheyEmit)
     EXPECT_EQ(db.value("select pid from outbox.relay_status"), relay);
 }
 
+// What a broker that hangs keeps must leave room for others. 0.2 took any number.
+TEST(Settings, FewerThanAHundredEventsInFlightCountAsAHundred)
+{
+    EmbeddedKafka broker;
+    broker.start();
+    OwnCluster server(
+        Settings{{"outbox.bootstrap_servers", broker.bootstrap()}, {"outbox.max_in_flight", "1"}});
+    TestDatabase database(server);
+    broker.create_topic(database.topic());
+    Db db = database.connect();
+    const auto emit = [&](int count)
+    {
+        db.exec("select outbox.emit($1, 'k' || i, 'made', '{}') from generate_series(1, $2::int) i",
+                database.type(), count);
+    };
+    emit(1);
+    ASSERT_EQ(db.value("select outbox.drain('20 s')"), "t");
+    EXPECT_TRUE(server.log_contains("outbox relay: outbox.max_in_flight counts as 100, not 1"));
+    broker.stop();
+    emit(500);
+    EXPECT_TRUE(relay_becomes(database, "in_flight_events = 100"))
+        << db.value("select r::text from outbox.relay_status r");
+    broker.start();
+    EXPECT_EQ(db.value("select outbox.drain('20 s')"), "t");
+}
+
 TEST(Settings, AnEventLargerThanAllThatMayBeInFlightGoesAlone)
 {
     TestDatabase database(cluster(), TestDatabase::Extension::kNotInstalled);
