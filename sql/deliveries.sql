@@ -34,7 +34,6 @@ comment on column outbox.deliveries.seq is 'The event''s emission number.';
 comment on column outbox.deliveries.xid is 'The event''s transaction id; with seq it finds the row in outbox.events.';
 comment on column outbox.deliveries.slot is 'The event''s partition of the ring.';
 comment on column outbox.deliveries.event_id is 'The event''s id.';
-comment on column outbox.deliveries.lane is 'Hash of topic and key, or of the topic alone when all of it is refused: what waits in order.';
 comment on column outbox.deliveries.topic is 'The Kafka topic.';
 comment on column outbox.deliveries.partition_key is 'The Kafka key.';
 comment on column outbox.deliveries.state is 'RETRYING: refused, tried again at next_attempt_at. FAILED: given up after outbox.max_attempts. WAITING: behind such an event of its lane. DISCARDED: by an operator.';

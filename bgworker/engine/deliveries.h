@@ -108,6 +108,9 @@ public:
     // Moves a WAITING or RETRYING row to another lane, where it is WAITING. False: a person holds
     // it.
     virtual bool move_to_lane(std::int64_t seq, Lane lane) = 0;
+    // Gives a row that is not DISCARDED another value for its lane; all else stays. False: a person
+    // holds it.
+    virtual bool rename_lane(std::int64_t seq, Lane lane) = 0;
     // Up to `count` rows behind `after`, by seq, that are not DISCARDED.
     virtual void rows_behind(std::int64_t after, int count, std::vector<MovedRow> &rows) = 0;
     // Gives a row another topic, in this lane. RETRYING and blocking, it becomes WAITING; RETRYING

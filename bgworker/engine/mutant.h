@@ -41,6 +41,7 @@ enum class Mutant : unsigned char
     forgets_last_results,   // of redelivery, when the relay ends
     paces_by_time_of_day,   // all that waits (in the simulated clock)
     leaves_late_attempts,   // when the clock was set back (in the simulated maintenance)
+    keeps_old_lanes,        // of rows that were written by another key
     count,
     // These need a history of their own, that was made or found for them.
     counts_before_end,         // what is set aside, when its step may still be rolled back

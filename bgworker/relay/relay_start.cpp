@@ -7,6 +7,7 @@
 
 #include "bgworker/guard.h"
 #include "bgworker/maintenance/ring.h"
+#include "bgworker/source/deliveries/lane_key.h"
 #include "bgworker/source/position/numbers.h"
 #include "bgworker/source/position/position_store.h"
 #include "bgworker/source/relation_lock.h"
@@ -59,6 +60,7 @@ begin_loading()
         // A missing table is reported later.
         if (lock_with_indexes("relay_position", RowExclusiveLock) &&
             lock_with_indexes("deliveries", RowExclusiveLock) &&
+            lock_with_indexes("lane_key", RowExclusiveLock) &&
             lock_with_indexes("ring", AccessShareLock) &&
             lock_with_indexes("dump_rows", AccessShareLock) && lock_events(AccessShareLock))
             return;
@@ -139,6 +141,7 @@ load()
     relay.database_settings = read_database_settings(nullptr, nullptr);
     relay.applied_settings = relay.database_settings;
     load_ring(relay.slot);
+    load_lane_key();
     if (result != LoadResult::broken)
         learn_numbers(stored.position.last_seq);
     end_transaction();

@@ -39,6 +39,7 @@ comment on function outbox.data_directory() is
   'A number that a copy of the data directory, unlike the directory itself, does not have: from the inode of its control file and the time when that was made.';
 
 -- What 0.2 does not have.
+-- include lane_key
 -- include restore
 -- include identity
 

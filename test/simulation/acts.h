@@ -94,7 +94,8 @@ struct History
     std::int64_t backoff_max_ms = 1000;
     int types = 3;
     Time active = 10 * kSecond; // then all is put right
-    std::uint64_t lanes = 0;    // a salt for their hashes, by which they take turns
+    std::uint64_t lanes = 0;    // the key of their hashes, by which they take turns
+    bool new_lanes = false;     // by another key whenever the relay starts
     std::vector<Act> acts;      // by time
 };
 

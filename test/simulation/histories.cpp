@@ -46,6 +46,7 @@ public:
         if (clock_random_.percent(10))
             act(clock_random_.below(history_.active), Kind::slow_disk,
                 static_cast<int>(clock_random_.between(50, 2000)));
+        history_.new_lanes = clock_random_.percent(20);
         if (random_.percent(25))
             history_.max_bytes = number(1000, 20000);
         std::stable_sort(history_.acts.begin(), history_.acts.end(),

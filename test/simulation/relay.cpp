@@ -88,6 +88,9 @@ void
 Relay::start()
 {
     around_.trace.say("the relay starts");
+    set_lane_key(settings_.lane_key);
+    if (settings_.new_lanes)
+        settings_.lane_key.k1++;
     source_ = std::make_unique<SimSource>(around_.clock, around_.trace, around_.database);
     engine_ = std::make_unique<Engine>(
         World{*source_, *source_, replays_, *this, around_.clock, tally_}, settings_.limits);

@@ -44,6 +44,8 @@ public:
         Engine::Limits limits;
         FailurePolicy policy;
         ProducerSettings producer;
+        SipKey lane_key;
+        bool new_lanes = false; // at each start, as after a restore
     };
 
     Relay(const Surroundings &around, const Settings &settings);

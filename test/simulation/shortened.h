@@ -46,6 +46,7 @@ variation_of(const Shortened &shortened, int variation)
     const Shortened::Settings &settings = shortened.settings;
     History history;
     history.seed = shortened.seed + static_cast<std::uint64_t>(variation);
+    history.lanes = static_cast<std::uint64_t>(variation);
     history.max_in_flight = settings.max_in_flight;
     history.batch_records = settings.batch_records;
     history.max_events = settings.max_events;

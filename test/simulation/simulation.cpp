@@ -38,9 +38,10 @@ public:
                    history.backoff_max_ms},
                   {history.max_in_flight, static_cast<std::size_t>(history.batch_records),
                    2 * static_cast<std::size_t>(history.max_events) + 100,
-                   2 * static_cast<std::size_t>(history.max_bytes)}})
+                   2 * static_cast<std::size_t>(history.max_bytes)},
+                  {history.lanes, 0},
+                  history.new_lanes})
     {
-        lane_salt = history.lanes;
         checker_.watch(database_, cluster_);
         if (history.max_in_flight > 1)
         {

@@ -1,6 +1,8 @@
 // Which topics, partitions and keys are blocked.
 #pragma once
 
+#include "sip_hash.h"
+
 #include "bgworker/engine/clock.h"
 
 #include <cstddef>
@@ -11,19 +13,24 @@
 namespace outbox
 {
 
-// What must stay in order: a topic and key, a partition of a topic, or a whole topic. The hash is
-// stored in outbox.deliveries, so it never changes. Two lanes that share a hash only wait for each
-// other.
+// What must stay in order: a topic and key, a partition of a topic, or a whole topic. The lane says
+// which of these, so one of a key is never that of a topic; 0 is none. The rest of it is a hash by
+// the database's secret, as whoever emits chooses keys, and types that topics are named after: he
+// cannot have one of his events, refused, block what is not his. Two lanes that share a hash by
+// chance only wait for each other.
 using Lane = std::uint64_t;
 
-#ifdef OUTBOX_MUTANTS
-// Lanes go out in the order of their hashes: with another salt, in another one.
-inline Lane lane_salt = 0;
-#endif
+// Once, before there are any lanes. They are stored in outbox.deliveries, so the key is as well.
+void set_lane_key(const SipKey &key) noexcept;
 
 Lane topic_lane(std::string_view topic) noexcept;
 Lane partition_lane(std::string_view topic, std::int32_t partition) noexcept;
 Lane key_lane(std::string_view topic, std::string_view key) noexcept;
+
+// What the stored lane of an event with this topic and key is by the key of now: the same, unless
+// it comes from another database or from 0.2. Then a topic's is the topic's, and all others the
+// key's: of which partition it was cannot be told, and a row may go to a narrower lane.
+Lane present_lane(Lane stored, std::string_view topic, std::string_view key) noexcept;
 
 // What is known of a lane that has events in outbox.deliveries.
 struct Line

@@ -63,6 +63,23 @@ RouteChange::move_some(Redelivery &redelivery)
         lines_ = {};
 }
 
+// Other databases and 0.2 have other values for the same lanes.
+bool
+RouteChange::rename(const MovedRow &row, const Event &event, Lane key, Lane &lane)
+{
+    // The second fault would be put right here.
+    if (event.topic != row.topic || OUTBOX_MUTANT(keeps_old_lanes) ||
+        OUTBOX_MUTANT(loads_with_results))
+        return true;
+    lane = present_lane(row.lane, event.topic, event.key);
+    if (lane == row.lane)
+        return true;
+    const bool renamed = deliveries_.rename_lane(row.numbers.seq, lane);
+    if (!renamed || lane == key)
+        more_lines_ = lines_.insert(key).second || more_lines_;
+    return renamed;
+}
+
 void
 RouteChange::move(Redelivery &redelivery, const MovedRow &row)
 {
@@ -71,9 +88,10 @@ RouteChange::move(Redelivery &redelivery, const MovedRow &row)
     if (!source_.find(row.numbers, event) || !source_.read_line(event, ignored))
         return;
     Lane lane = key_lane(event.topic, event.key);
-    const bool elsewhere = row.in_line && row.lane != lane;
     RowsAtStart &rows = redelivery.rows_at_start();
-    bool moved = true;
+    Lane from = row.lane;
+    bool moved = rename(row, event, lane, from);
+    const bool elsewhere = moved && row.in_line && from != lane;
     if (event.topic != row.topic)
     {
         moved = deliveries_.move_to_topic(row.numbers.seq, event.topic, lane);
@@ -81,8 +99,8 @@ RouteChange::move(Redelivery &redelivery, const MovedRow &row)
     }
     else if (elsewhere && lines_.count(lane) > 0 && !OUTBOX_MUTANT(leaves_others))
         moved = deliveries_.move_to_lane(row.numbers.seq, lane);
-    else if (elsewhere && row.lane != topic_lane(event.topic))
-        more_lines_ = rows.note(lane, row.lane, row.numbers) || more_lines_;
+    else if (elsewhere && from != topic_lane(event.topic))
+        more_lines_ = rows.note(lane, from, row.numbers) || more_lines_;
     else if (elsewhere && rows.partition_of(lane) != 0 && !OUTBOX_MUTANT(leaves_topics_others))
     {
         lane = rows.partition_of(lane);

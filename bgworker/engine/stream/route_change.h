@@ -15,6 +15,9 @@ namespace outbox
 // until all that is in flight has been acknowledged, or set aside; then what was set aside moves to
 // where it now belongs, before anything newer goes out.
 //
+// Rows that were written by another key of lanes get the lanes of now: after a restore, which is
+// followed like a change, or an update.
+//
 // It moves to the line of its key. Others of that key may wait in the line of the topic or of a
 // partition there, and what is in the key's line counts as earlier than these. So they follow, and
 // the rows are gone through again until no key has got a line since. At a start as well: the
@@ -56,6 +59,8 @@ public:
 
 private:
     void move(Redelivery &redelivery, const MovedRow &row);
+    // Gives the row the value of now for its lane, if it has another one. False: a person holds it.
+    bool rename(const MovedRow &row, const Event &event, Lane key, Lane &lane);
 
     Source &source_;
     Deliveries &deliveries_;

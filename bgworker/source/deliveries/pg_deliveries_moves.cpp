@@ -21,6 +21,9 @@ constexpr const char *kMove =
     "set lane = $2, state = 'WAITING', blocking = false, next_attempt_at = null "
     "where d.seq = $1 and (d.state = 'WAITING' or d.state = 'RETRYING')";
 
+constexpr const char *kRename =
+    "update outbox.deliveries d set lane = $2 where d.seq = $1 and d.state <> 'DISCARDED'";
+
 constexpr const char *kMoveTopic =
     "update outbox.deliveries d set lane = $2, topic = $3, "
     "state = case when d.state = 'RETRYING' and d.blocking then 'WAITING' else d.state end, "
@@ -35,25 +38,37 @@ constexpr const char *kBehind =
     "d.state = 'WAITING' or (d.state = 'RETRYING' and d.blocking) from outbox.deliveries d "
     "where d.seq > $1 and d.state <> 'DISCARDED' order by d.seq limit $2";
 
+bool
+set_lane(SPIPlanPtr *plan, const char *statement, int64 seq, Lane lane)
+{
+    if (!is_free(seq))
+        return false;
+    Oid types[] = {INT8OID, INT8OID};
+    Datum values[] = {Int64GetDatum(seq), Int64GetDatum(static_cast<int64>(lane))};
+    spi_connect();
+    spi_execute_kept(plan, statement, 2, types, values, SPI_OK_UPDATE);
+    SPI_finish();
+    return true;
+}
+
 } // namespace
 
 bool
 PgDeliveries::move_to_lane(std::int64_t seq, Lane lane)
 {
+    static SPIPlanPtr plan = nullptr;
     bool moved = false;
-    from_postgres<NotWritten>(
-        [&]
-        {
-            moved = is_free(seq);
-            if (!moved)
-                return;
-            Oid types[] = {INT8OID, INT8OID};
-            Datum values[] = {Int64GetDatum(seq), Int64GetDatum(static_cast<int64>(lane))};
-            spi_connect();
-            spi_execute(kMove, 2, types, values, SPI_OK_UPDATE);
-            SPI_finish();
-        });
+    from_postgres<NotWritten>([&] { moved = set_lane(&plan, kMove, seq, lane); });
     return moved;
+}
+
+bool
+PgDeliveries::rename_lane(std::int64_t seq, Lane lane)
+{
+    static SPIPlanPtr plan = nullptr;
+    bool renamed = false;
+    from_postgres<NotWritten>([&] { renamed = set_lane(&plan, kRename, seq, lane); });
+    return renamed;
 }
 
 void

@@ -253,6 +253,22 @@ SimSource::move_to_lane(std::int64_t seq, Lane lane)
     return true;
 }
 
+bool
+SimSource::rename_lane(std::int64_t seq, Lane lane)
+{
+    database_.statement(Database::Statement::sets_aside);
+    if (!database_.may_change(seq))
+        return false;
+    auto &rows = database_.change().deliveries;
+    const auto found = rows.find(seq);
+    if (found == rows.end() || found->second.state == DeliveryState::discarded)
+        return true;
+    trace_.say("event %d has its lane by another key, %llx", found->second.event,
+               static_cast<unsigned long long>(lane));
+    found->second.lane = lane;
+    return true;
+}
+
 void
 SimSource::rows_behind(std::int64_t after, int count, std::vector<MovedRow> &rows)
 {
