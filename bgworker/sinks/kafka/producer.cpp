@@ -279,7 +279,7 @@ Producer::try_offer(const Record &record, Offer &offer, Failure &why)
     // one while what it knows of the topic is out of date.
     if (!may_pass(record.topic, record.key, offer))
         return ProduceResult::stopped;
-    const TopicHandles::Choice choice(offer.gate);
+    const Choice choice(offer.gate);
     const ProduceResult result = queue(topic, record, why);
     if (choice.partition >= 0)
         offer.partition = choice.partition;

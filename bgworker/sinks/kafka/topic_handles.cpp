@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
-#include <functional>
 #include <utility>
 
 namespace outbox::kafka
@@ -20,9 +18,6 @@ constexpr std::size_t kMaxUnanswered = 256;
 // Topics that librdkafka is let know though Kafka has them not: a question about so many takes it
 // milliseconds.
 constexpr std::size_t kMaxMissing = 512;
-// How long a list of Kafka's topics counts; longer when there are so many that it takes long.
-constexpr std::int64_t kListMs = 1000;
-constexpr std::int64_t kListShare = 10;
 constexpr std::int64_t kFirstPauseMs = 10;
 constexpr std::int64_t kLastPauseMs = 640;
 constexpr std::int64_t kGraceMs = 1000;
@@ -33,57 +28,6 @@ now_ms() noexcept
 {
     const auto now = std::chrono::steady_clock::now().time_since_epoch();
     return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
-}
-
-using Partitioner = std::int32_t (*)(const rd_kafka_topic_t *, const void *, size_t, std::int32_t,
-                                     void *, void *);
-
-struct Named
-{
-    const char *name;
-    Partitioner partitioner;
-};
-constexpr Named kPartitioners[] = {
-    {"random", rd_kafka_msg_partitioner_random},
-    {"consistent", rd_kafka_msg_partitioner_consistent},
-    {"consistent_random", rd_kafka_msg_partitioner_consistent_random},
-    {"murmur2", rd_kafka_msg_partitioner_murmur2},
-    {"murmur2_random", rd_kafka_msg_partitioner_murmur2_random},
-    {"fnv1a", rd_kafka_msg_partitioner_fnv1a},
-    {"fnv1a_random", rd_kafka_msg_partitioner_fnv1a_random},
-};
-
-// The choice that the calling thread asks for. librdkafka's own threads, which place what was
-// queued before its topic was known, have none.
-thread_local TopicHandles::Choice *current_choice = nullptr;
-
-// As the configured partitioner says, if the record may go there.
-template <std::size_t Index>
-std::int32_t
-place(const rd_kafka_topic_t *topic, const void *key, size_t key_size, std::int32_t partitions,
-      void *topic_opaque, void *record_opaque)
-{
-    constexpr std::int32_t kNowhere = INT32_MAX;
-    const std::int32_t partition = kPartitioners[Index].partitioner(
-        topic, key, key_size, partitions, topic_opaque, record_opaque);
-    TopicHandles::Choice *choice = current_choice;
-    if (choice == nullptr || partition < 0)
-        return partition;
-    choice->partition = partition;
-    if (!choice->gate.may_pass(partition))
-        return kNowhere;
-    choice->no_leader = rd_kafka_topic_partition_available(topic, partition) == 0;
-    return choice->no_leader ? kNowhere : partition;
-}
-
-template <std::size_t... Indexes>
-Partitioner
-placing(std::string_view name, std::index_sequence<Indexes...>) noexcept
-{
-    Partitioner found = nullptr;
-    static_cast<void>(
-        ((name == kPartitioners[Indexes].name ? (found = place<Indexes>, true) : false) || ...));
-    return found;
 }
 
 } // namespace
@@ -100,31 +44,11 @@ TopicHandles::ConfigDeleter::operator()(rd_kafka_topic_conf_t *config) const noe
     rd_kafka_topic_conf_destroy(config);
 }
 
-TopicHandles::Choice::Choice(const PartitionGate &asked) noexcept : gate(asked)
-{
-    current_choice = this;
-}
-
-TopicHandles::Choice::~Choice()
-{
-    current_choice = nullptr;
-}
-
 bool
 TopicHandles::start(int wake_fd) noexcept
 {
     config_.reset(rd_kafka_default_topic_conf_dup(client_));
-    char name[64] = "";
-    std::size_t size = sizeof name;
-    const bool known =
-        rd_kafka_topic_conf_get(config_.get(), "partitioner", name, &size) == RD_KAFKA_CONF_OK;
-    const Partitioner found =
-        placing(known ? name : "", std::make_index_sequence<std::size(kPartitioners)>());
-    if (found != nullptr)
-        rd_kafka_topic_conf_set_partitioner_cb(config_.get(), found);
-    // One that draws lots needs librdkafka's lock, and would draw another one anyway.
-    empty_at_random_ = std::string_view(name) == "consistent_random";
-    partitioner_ = std::string_view(name) == "random" ? nullptr : found;
+    partitioner_.wrap(config_.get());
     return scout_.start(client_, wake_fd);
 }
 
@@ -203,12 +127,9 @@ std::int32_t
 TopicHandles::partition_of(std::string_view name, std::string_view key) noexcept
 {
     const Topic *topic = find(name);
-    if (topic == nullptr || topic->partitions == 0 || partitioner_ == nullptr ||
-        (empty_at_random_ && key.empty()))
+    if (topic == nullptr || topic->partitions == 0)
         return -1;
-    const char *bytes = key.data() != nullptr ? key.data() : "";
-    return partitioner_(topic->object.get(), bytes, key.size(), topic->partitions, nullptr,
-                        nullptr);
+    return partitioner_.partition_of(topic->object.get(), key, topic->partitions);
 }
 
 bool
@@ -274,31 +195,15 @@ TopicHandles::lost(std::string_view name, int error) noexcept
 TopicHandles::State
 TopicHandles::look_up(std::string_view name, int *error) noexcept
 {
-    if (now_ms() >= list_until_ms_)
+    if (!list_.is_current(now_ms()))
     {
-        list_wanted_ = true;
+        list_.want();
         return State::unknown;
     }
-    if (std::binary_search(list_.begin(), list_.end(), std::hash<std::string_view>()(name)))
+    if (list_.has(name))
         return State::usable;
     *error = RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
     return hopeless_ < kMaxMissing ? State::unknown : State::refused;
-}
-
-// Returns whether it has come. If not, other questions go first.
-bool
-TopicHandles::take_list(Scout::List list, std::int64_t now) noexcept
-{
-    list_asked_ = false;
-    if (!list.has_come)
-    {
-        list_at_ms_ = now + kListMs;
-        return false;
-    }
-    list_wanted_ = false;
-    list_ = std::move(list.hashes);
-    list_until_ms_ = now + std::max(kListMs, kListShare * list.took_ms);
-    return true;
 }
 
 TopicHandles::Counted::Counted(TopicHandles &handles, const Topic &topic) noexcept
@@ -377,9 +282,9 @@ TopicHandles::ask(std::int64_t now)
 {
     if (!scout_.is_idle())
         return;
-    if (list_wanted_ && now >= list_at_ms_)
+    if (list_.is_wanted() && now >= list_.due_at_ms())
     {
-        list_asked_ = true;
+        list_.begin();
         scout_.ask_for_list();
         return;
     }
@@ -428,8 +333,8 @@ TopicHandles::serve()
     const std::int64_t now = now_ms();
     if (scout_.take(answers, list))
     {
-        if (list_asked_)
-            changed = take_list(std::move(list), now);
+        if (list_.is_asked())
+            changed = list_.take(std::move(list), now);
         for (const Scout::Answer &answer : answers)
             changed = note(answer, now) || changed;
         changed = changed || (crowded_ && unanswered_ < kMaxUnanswered);
@@ -442,10 +347,10 @@ TopicHandles::serve()
 int
 TopicHandles::serve_within_ms() const noexcept
 {
-    if ((wanted_ == 0 && !list_wanted_) || !scout_.is_idle())
+    if ((wanted_ == 0 && !list_.is_wanted()) || !scout_.is_idle())
         return -1;
     const std::int64_t topics_at = wanted_ > 0 ? ask_at_ms_ : INT64_MAX;
-    const std::int64_t due = list_wanted_ ? std::min(list_at_ms_, topics_at) : topics_at;
+    const std::int64_t due = list_.is_wanted() ? std::min(list_.due_at_ms(), topics_at) : topics_at;
     return static_cast<int>(std::clamp<std::int64_t>(due - now_ms(), 0, kLastPauseMs));
 }
 

@@ -1,10 +1,9 @@
 // librdkafka's topic objects, by name, and what Kafka says of them.
 #pragma once
 
-#include "bgworker/engine/sink.h"
-
-#include "failure.h"
+#include "partitioner.h"
 #include "scout.h"
+#include "topic_list.h"
 
 #include <cstdint>
 #include <memory>
@@ -69,20 +68,6 @@ public:
     // Which partition the configured partitioner gives this key; -1: nothing is known of the topic
     // yet, or only librdkafka knows.
     std::int32_t partition_of(std::string_view name, std::string_view key) noexcept;
-
-    // Where a record of this key goes, while this exists: to be asked from within produce().
-    class Choice
-    {
-    public:
-        explicit Choice(const PartitionGate &gate) noexcept;
-        ~Choice();
-        Choice(const Choice &) = delete;
-        Choice &operator=(const Choice &) = delete;
-
-        const PartitionGate &gate;
-        std::int32_t partition = -1;
-        bool no_leader = false; // or the gate is closed
-    };
 
     // Whether a partition has been without a leader for longer than it takes librdkafka to find the
     // one it has. May throw std::bad_alloc.
@@ -150,15 +135,12 @@ private:
     Topic *make(std::string_view name);
     void make_room() noexcept;
     State look_up(std::string_view name, int *error) noexcept;
-    bool take_list(Scout::List list, std::int64_t now) noexcept;
     bool note(const Scout::Answer &answer, std::int64_t now);
     void ask(std::int64_t now);
 
     rd_kafka_s *const client_;
     std::unique_ptr<rd_kafka_topic_conf_s, ConfigDeleter> config_;
-    std::int32_t (*partitioner_)(const rd_kafka_topic_s *, const void *, std::size_t, std::int32_t,
-                                 void *, void *) = nullptr;
-    bool empty_at_random_ = false; // keys without a byte
+    Partitioner partitioner_;
     // The keys are the names inside the topic objects.
     std::unordered_map<std::string_view, Topic> topics_;
     std::size_t unanswered_ = 0;
@@ -169,11 +151,7 @@ private:
     std::int64_t ask_at_ms_ = 0; // the next look at what is due
     std::int64_t away_at_ms_ = 0;
     bool crowded_ = false; // some could not be made yet
-    bool list_wanted_ = false;
-    bool list_asked_ = false;
-    std::vector<std::size_t> list_;  // hashes of names, in order
-    std::int64_t list_at_ms_ = 0;    // not to be asked for before
-    std::int64_t list_until_ms_ = 0; // so long the last one counts
+    TopicList list_;
     Scout scout_;
 };
 
