@@ -137,15 +137,18 @@ struct BareProducerOptions
     std::string bootstrap;
     std::string topic;
     int64_t events = 0;
+    Pace pace;
 };
 
 CLI::App *
 add_bare_producer(CLI::App &app, BareProducerOptions &options)
 {
-    CLI::App *command = app.add_subcommand("bare-producer", "produces at once to a topic");
+    CLI::App *command = app.add_subcommand("bare-producer", "produces to a topic");
     command->add_option("--bootstrap", options.bootstrap)->required();
     command->add_option("--topic", options.topic)->required();
     command->add_option("--events", options.events)->required();
+    command->add_option("--rate", options.pace.rate, "events a second; 0: as fast as it can");
+    command->add_option("--each", options.pace.each, "events at a time, when there is a rate");
     return command;
 }
 
@@ -199,7 +202,7 @@ run(int argc, char **argv)
     const CLI::App *retention = add_retention(app, retention_options);
     CLI11_PARSE(app, argc, argv);
     if (bare_producer->parsed())
-        run_bare_producer(bare.bootstrap, bare.topic, bare.events);
+        run_bare_producer(bare.bootstrap, bare.topic, bare.events, bare.pace);
     else if (polling_relay->parsed())
         run_polling_relay(polling);
     else if (retention->parsed())

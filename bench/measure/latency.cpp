@@ -4,6 +4,7 @@
 #include <iostream>
 #include <memory>
 #include <stdexcept>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -11,6 +12,7 @@
 #include "bench/support/topics.h"
 #include "latency_peers.h"
 #include "latency_watch.h"
+#include "support/process.h"
 
 namespace outbox::bench
 {
@@ -43,6 +45,39 @@ measure_floor(Servers &servers, const std::string &name, Load load, LatencyResul
     if (arrivals.missing > 0)
         throw std::runtime_error("records of the bare producer are missing");
     result.floor.rounds.push_back(arrivals.took);
+}
+
+constexpr auto kLook = std::chrono::milliseconds(50);
+
+// What librdkafka alone takes at this rate, in a process of its own.
+void
+measure_bare_cpu(Servers &servers, const std::string &name, const Load &load, LatencyResult &result)
+{
+    constexpr double kMillion = 1e6;
+    const Topic topic(servers.kafka, name);
+    test::Command command({"/proc/self/exe", "bare-producer", "--bootstrap",
+                           servers.kafka.bootstrap(), "--topic", topic.name(), "--events",
+                           std::to_string(load.events()), "--rate", std::to_string(load.rate),
+                           "--each", std::to_string(load.each)});
+    command.keep_stdin_open = true;
+    test::Process producer(command);
+    TopicWatch watch(servers.kafka.bootstrap(), topic.name());
+    const auto wait_for = [&](int64_t events)
+    {
+        int64_t records = 0;
+        while ((records = watch.records()) < events)
+        {
+            if (!producer.running())
+                throw std::runtime_error("the bare producer has ended");
+            std::this_thread::sleep_for(kLook);
+        }
+        return records;
+    };
+    const int64_t warm = wait_for(static_cast<int64_t>(load.warm_up));
+    const double before = cpu_seconds(producer.pid());
+    const int64_t all = wait_for(load.events());
+    result.bare_cpu_million.push_back((cpu_seconds(producer.pid()) - before) /
+                                      static_cast<double>(all - warm) * kMillion);
 }
 
 void
@@ -87,6 +122,8 @@ measure_rate(Servers &servers, const LatencyOptions &options, int rate, int roun
     {
         measure_floor(servers, fmt::format("outbox.event.floor_{}_{}", rate, round), load, result);
         show_progress("floor", result.floor);
+        measure_bare_cpu(servers, fmt::format("outbox.event.bare_{}_{}", rate, round), load,
+                         result);
 
         Database database(servers, fmt::format("latency_{}_{}", rate, round));
         measure_commit(database, load, result);
@@ -151,6 +188,7 @@ to_json(const LatencyResult &result)
                                   {"clients", result.clients},
                                   {"seconds", result.seconds},
                                   {"floor_ms", to_json(result.floor)},
+                                  {"bare_cpu_seconds_per_million", result.bare_cpu_million},
                                   {"commit_ms", to_json(result.commit)},
                                   {"relay", to_json(result.relay)}};
     for (const LatencyPeer &peer : result.peers)

@@ -4,6 +4,10 @@
 #include <iostream>
 #include <stdexcept>
 
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
 #include <fmt/format.h>
 
 #include "bench/support/topics.h"
@@ -86,8 +90,13 @@ BareProducer::BareProducer(const std::string &bootstrap, const std::string &topi
                            const test::KafkaProperties &properties)
     : client_(make_client(bootstrap, properties)),
       queue_(rd_kafka_queue_get_main(client_.get()), &rd_kafka_queue_destroy),
-      topic_(rd_kafka_topic_new(client_.get(), topic.c_str(), nullptr))
+      topic_(rd_kafka_topic_new(client_.get(), topic.c_str(), nullptr)),
+      wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))
 {
+    if (wake_fd_ == -1)
+        throw std::runtime_error("eventfd failed");
+    const uint64_t one = 1;
+    rd_kafka_queue_io_event_enable(queue_.get(), wake_fd_, &one, sizeof(one));
     rd_kafka_set_log_queue(client_.get(), nullptr);
     if (test::partition_count(client_.get(), topic) != kPartitions)
         throw std::runtime_error("the bare producer does not find " + topic);
@@ -95,6 +104,8 @@ BareProducer::BareProducer(const std::string &bootstrap, const std::string &topi
 
 BareProducer::~BareProducer()
 {
+    rd_kafka_queue_io_event_enable(queue_.get(), -1, nullptr, 0);
+    close(wake_fd_);
     rd_kafka_topic_destroy(topic_);
 }
 
@@ -138,6 +149,22 @@ BareProducer::serve(int wait_ms)
 }
 
 void
+BareProducer::serve_until(test::Clock::time_point end)
+{
+    for (auto left = end - test::Clock::now(); left.count() > 0; left = end - test::Clock::now())
+    {
+        const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(left).count();
+        const timespec timeout = {ns / 1000000000, ns % 1000000000};
+        pollfd wake = {wake_fd_, POLLIN, 0};
+        if (ppoll(&wake, 1, &timeout, nullptr) <= 0)
+            continue;
+        eventfd_t count = 0;
+        static_cast<void>(eventfd_read(wake_fd_, &count));
+        serve(0);
+    }
+}
+
+void
 BareProducer::finish()
 {
     const auto deadline = test::Clock::now() + test::Milliseconds(kFinishMs);
@@ -150,12 +177,19 @@ BareProducer::finish()
 }
 
 void
-run_bare_producer(const std::string &bootstrap, const std::string &topic, int64_t count)
+run_bare_producer(const std::string &bootstrap, const std::string &topic, int64_t count,
+                  const Pace &pace)
 {
     const std::vector<Input> &all = inputs();
-    BareProducer producer(bootstrap, topic);
+    const bool paced = pace.rate > 0;
+    BareProducer producer(bootstrap, topic,
+                          paced ? test::KafkaProperties{{"linger.ms", "0"}}
+                                : test::KafkaProperties());
+    const auto began = test::Clock::now();
     for (int64_t i = 0; i < count; i++)
     {
+        if (paced && i % pace.each == 0)
+            producer.serve_until(began + std::chrono::nanoseconds(i * 1000000000 / pace.rate));
         const auto number = static_cast<uint64_t>(i);
         const Input &input = all[number % all.size()];
         producer.produce(input.key, input.payload, number);

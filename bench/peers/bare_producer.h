@@ -9,6 +9,7 @@
 
 #include "bench/support/inputs.h"
 #include "support/kafka_client.h"
+#include "support/wait.h"
 
 namespace outbox::bench
 {
@@ -31,6 +32,9 @@ public:
     // record failed.
     void serve(int wait_ms);
 
+    // The same, until a moment.
+    void serve_until(test::Clock::time_point end);
+
     // Waits until everything is acknowledged.
     void finish();
 
@@ -39,10 +43,19 @@ private:
     std::unique_ptr<rd_kafka_queue_t, decltype(&rd_kafka_queue_destroy)> queue_;
     rd_kafka_topic_t *topic_;
     uint64_t in_flight_ = 0;
+    int wake_fd_; // written to when there is something to serve
 };
 
-// The process that the drain is measured with: produces `count` of the inputs, as fast as it can,
-// then stays until its stdin ends, so that its figures can be read.
-void run_bare_producer(const std::string &bootstrap, const std::string &topic, int64_t count);
+struct Pace
+{
+    int rate = 0; // events a second; 0: as fast as it can
+    int each = 1; // events at a time
+};
+
+// The process that the drain is measured with, and the processor time that a rate takes: produces
+// `count` of the inputs, then stays until its stdin ends, so that its figures can be read. At a
+// rate it does not wait for fuller batches, and takes reports as they come, as the relay does.
+void run_bare_producer(const std::string &bootstrap, const std::string &topic, int64_t count,
+                       const Pace &pace);
 
 } // namespace outbox::bench
