@@ -65,11 +65,13 @@ LatePartitions::rolled_back()
 {
     for (const Parted &parted : parted_)
     {
-        Flights::Flight &flight = *flights_.find(parted.flight);
+        Flights::Flight *flight = flights_.find(parted.flight);
+        if (flight == nullptr)
+            continue; // it has landed since: an error that ends the relay is dealt with last
         if (lines_.is_clear(parted.lane))
             lines_.release(parted.lane);
-        flights_.move(flight, parted.lane, parted.waiting);
-        flight.whole = true;
+        flights_.move(*flight, parted.lane, parted.waiting);
+        flight->whole = true;
     }
     parted_.clear();
 }
