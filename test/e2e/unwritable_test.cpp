@@ -236,6 +236,28 @@ TEST(Unwritable, APositionThatCannotBeWrittenRepeatsNothingAndIsWrittenWhenItCan
     scene.expect_each_once();
 }
 
+// As beside an old snapshot, for which every version of its row has to stay.
+TEST(Unwritable, APositionThatTakesLongToWriteIsWrittenRarely)
+{
+    constexpr auto kWatched = std::chrono::seconds(8);
+    Scene scene;
+    scene.db->exec("alter table outbox.relay_position add constraint slow "
+                   "check (pg_sleep(0.3)::text is not null) not valid");
+    Consumer consumer(kafka().bootstrap(), {scene.database.topic()});
+    std::set<std::string> writes;
+    const auto begun = std::chrono::steady_clock::now();
+    for (size_t expected = 11; std::chrono::steady_clock::now() - begun < kWatched; ++expected)
+    {
+        scene.emit(1);
+        ASSERT_TRUE(consumer.read_count(expected, std::chrono::seconds(20)));
+        writes.insert(scene.db->value("select written_by from outbox.relay_position"));
+    }
+    EXPECT_LE(writes.size(), 5U) << "one in three seconds";
+    scene.db->exec("alter table outbox.relay_position drop constraint slow");
+    EXPECT_EQ(scene.db->value("select outbox.drain('60 s')"), "t");
+    scene.expect_each_once();
+}
+
 namespace
 {
 

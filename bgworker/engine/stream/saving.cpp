@@ -1,7 +1,25 @@
 #include "saving.h"
 
+#include <algorithm>
+
 namespace outbox
 {
+
+namespace
+{
+
+// While somebody holds an old snapshot, each write leaves a version of the row that cannot be
+// removed, and the next one reads all of them. So writes take a tenth of the time at most: the
+// longer they take, the fewer there are, and of a day there are so few that nobody notices.
+long
+pause_after(std::int64_t took_ms) noexcept
+{
+    constexpr std::int64_t kPauses = 10;
+    constexpr std::int64_t kLongestMs = 30 * 1000;
+    return static_cast<long>(std::min(kPauses * took_ms, kLongestMs));
+}
+
+} // namespace
 
 SaveResult
 Saving::save_if_due(const Progress &progress, const Reached &reached, bool at_once, long *wait_ms)
@@ -12,7 +30,7 @@ Saving::save_if_due(const Progress &progress, const Reached &reached, bool at_on
     *wait_ms = -1;
     if (!is_behind(reached) && !(saved_open_ && reached.caught_up))
         return SaveResult::done;
-    const long interval = reached.caught_up ? kSaveIdleMs : kSaveMs;
+    const long interval = std::max(reached.caught_up ? kSaveIdleMs : kSaveMs, pause_ms_);
     const Steady now = clock_.steady();
     const long age = saved_at_.is_never() ? interval : ms_between(saved_at_, now);
     if (age < interval && !at_once)
@@ -25,6 +43,7 @@ Saving::save_if_due(const Progress &progress, const Reached &reached, bool at_on
     const SaveResult saved = source_.save(position, published_before_ + reached.published);
     if (saved != SaveResult::done)
         return saved;
+    pause_ms_ = pause_after(ms_between(now, clock_.steady()));
     saved_prefix_ = reached.prefix;
     saved_redelivered_ = reached.redelivered;
     saved_open_ = !(position.from == position.to);

@@ -49,6 +49,7 @@ private:
     std::uint64_t saved_redelivered_ = 0;
     bool saved_open_ = false; // with a window under way
     Steady saved_at_;
+    long pause_ms_ = 0; // after it
     Steady tick_at_;
     bool tick_due_ = false;
 };
