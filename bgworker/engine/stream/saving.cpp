@@ -10,12 +10,13 @@ namespace
 
 // While somebody holds an old snapshot, each write leaves a version of the row that cannot be
 // removed, and the next one reads all of them. So writes take a tenth of the time at most: the
-// longer they take, the fewer there are, and of a day there are so few that nobody notices.
+// longer they take, the fewer there are, and of a day there are so few that nobody notices. One
+// that is slow for once, as beside a checkpoint, does not count.
 long
 pause_after(std::int64_t took_ms) noexcept
 {
     constexpr std::int64_t kPauses = 10;
-    constexpr std::int64_t kLongestMs = 30 * 1000;
+    constexpr std::int64_t kLongestMs = 10 * 1000;
     return static_cast<long>(std::min(kPauses * took_ms, kLongestMs));
 }
 
@@ -43,7 +44,9 @@ Saving::save_if_due(const Progress &progress, const Reached &reached, bool at_on
     const SaveResult saved = source_.save(position, published_before_ + reached.published);
     if (saved != SaveResult::done)
         return saved;
-    pause_ms_ = pause_after(ms_between(now, clock_.steady()));
+    const std::int64_t took = ms_between(now, clock_.steady());
+    pause_ms_ = pause_after(std::min(took, took_before_ms_));
+    took_before_ms_ = took;
     saved_prefix_ = reached.prefix;
     saved_redelivered_ = reached.redelivered;
     saved_open_ = !(position.from == position.to);

@@ -50,6 +50,7 @@ private:
     bool saved_open_ = false; // with a window under way
     Steady saved_at_;
     long pause_ms_ = 0; // after it
+    std::int64_t took_before_ms_ = 0;
     Steady tick_at_;
     bool tick_due_ = false;
 };
