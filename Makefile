@@ -30,8 +30,7 @@ DATA_built = $(SQL_SCRIPT) $(SQL_UPGRADES)
 # What every backend loads; it must never need librdkafka.
 MODULE_big = outbox
 CORE_OBJS = $(patsubst %.cpp,%.o,$(wildcard extension/core/*.cpp))
-LAUNCHER_OBJS = $(patsubst %.cpp,%.o,$(wildcard extension/launcher/*.cpp))
-OBJS = $(patsubst %.cpp,%.o,$(wildcard extension/*.cpp)) $(LAUNCHER_OBJS) $(CORE_OBJS)
+OBJS = $(patsubst %.cpp,%.o,$(wildcard extension/*.cpp extension/*/*.cpp))
 
 # What the relay's process loads on top.
 RELAY = outbox_relay.so

@@ -6,7 +6,7 @@
 #include <exception>
 #include <new>
 
-#include "extension/pg.h"
+#include "extension/server/pg.h"
 
 namespace outbox
 {

@@ -1,14 +1,14 @@
 // The library that every backend loads: a table of contents of what it registers.
 
+#include "extension/consume/commit_guard.h"
+#include "extension/consume/session_changes.h"
+#include "extension/emit/kept_table.h"
+#include "extension/emit/transaction.h"
 #include "extension/launcher/launcher.h"
-#include "commit_guard.h"
-#include "hidden_statements.h"
-#include "kept_table.h"
-#include "session_changes.h"
-#include "settings.h"
-#include "shared_state.h"
-#include "transaction.h"
-#include "utility_hook.h"
+#include "extension/launcher/utility_hook.h"
+#include "extension/server/hidden_statements.h"
+#include "extension/shared/settings.h"
+#include "extension/shared/shared_state.h"
 
 extern "C"
 {

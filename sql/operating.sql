@@ -1,5 +1,5 @@
 -- What operators call as the owner. The library first makes sure that no other code runs with the owner's rights
--- (extension/as_owner.cpp), and then calls the function of the same name with the suffix _as_owner, which no role is granted.
+-- (extension/trust/as_owner.cpp), and then calls the function of the same name with the suffix _as_owner, which no role is granted.
 -- Upgrades run this file too: "or replace" everywhere.
 
 create or replace function outbox.retry_as_owner(event_id uuid)

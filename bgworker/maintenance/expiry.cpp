@@ -9,8 +9,8 @@
 #include "bgworker/source/spi_call.h"
 
 #include "extension/core/steady.h"
-#include "extension/pg_scan.h"
-#include "extension/settings.h"
+#include "extension/server/pg_scan.h"
+#include "extension/shared/settings.h"
 
 namespace outbox
 {

@@ -1,7 +1,7 @@
 // Removes processed events and idempotency keys that have expired.
 #pragma once
 
-#include "extension/pg.h"
+#include "extension/server/pg.h"
 
 namespace outbox
 {

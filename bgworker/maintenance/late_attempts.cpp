@@ -4,7 +4,7 @@
 #include "bgworker/source/short_transaction.h"
 #include "bgworker/source/spi_call.h"
 
-#include "extension/settings.h"
+#include "extension/shared/settings.h"
 
 namespace outbox
 {

@@ -4,7 +4,7 @@
 #include "bgworker/source/short_transaction.h"
 
 #include "extension/core/steady.h"
-#include "extension/event_table.h"
+#include "extension/emit/event_table.h"
 
 namespace outbox
 {

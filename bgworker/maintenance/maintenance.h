@@ -1,7 +1,7 @@
 // Summaries of the block range indexes.
 #pragma once
 
-#include "extension/pg.h"
+#include "extension/server/pg.h"
 
 namespace outbox
 {

@@ -10,8 +10,8 @@
 #include "bgworker/source/short_transaction.h"
 #include "bgworker/source/spi_call.h"
 
-#include "extension/pg_locks.h"
-#include "extension/settings.h"
+#include "extension/server/pg_locks.h"
+#include "extension/shared/settings.h"
 
 namespace outbox
 {

@@ -1,7 +1,7 @@
 // The ring of partitions of outbox.events: new events go to the next one, old ones are emptied.
 #pragma once
 
-#include "extension/shared_state.h"
+#include "extension/shared/shared_state.h"
 
 namespace outbox
 {

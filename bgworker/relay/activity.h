@@ -1,7 +1,7 @@
 // What pg_stat_activity shows of the relay.
 #pragma once
 
-#include "extension/shared_state.h"
+#include "extension/shared/shared_state.h"
 
 namespace outbox
 {

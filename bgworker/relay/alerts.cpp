@@ -2,9 +2,9 @@
 
 #include "alerts.h"
 
-#include "extension/backlog.h"
+#include "extension/emit/backlog.h"
 #include "extension/core/steady.h"
-#include "extension/settings.h"
+#include "extension/shared/settings.h"
 
 namespace outbox
 {

@@ -1,7 +1,7 @@
 // Lines of the server's log that are worth an alarm and belong to no single failure.
 #pragma once
 
-#include "extension/shared_state.h"
+#include "extension/shared/shared_state.h"
 
 namespace outbox
 {

@@ -14,7 +14,7 @@
 
 #include "extension/core/kafka_config.h"
 #include "extension/core/steady.h"
-#include "extension/settings.h"
+#include "extension/shared/settings.h"
 
 namespace outbox
 {

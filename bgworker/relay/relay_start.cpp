@@ -13,7 +13,7 @@
 #include "bgworker/source/relation_lock.h"
 #include "bgworker/source/short_transaction.h"
 
-#include "extension/settings.h"
+#include "extension/shared/settings.h"
 
 namespace outbox
 {
@@ -107,7 +107,7 @@ attach(Datum slot_number)
         }
     before_shmem_exit(detach, 0);
     pg_atomic_write_u32(&relay.slot->relay_proc, static_cast<uint32>(my_proc_number()) + 1);
-    // See vacate() in extension/utility_hook.cpp.
+    // See vacate() in extension/launcher/utility_hook.cpp.
     pg_memory_barrier();
     if (pg_atomic_read_u32(&relay.slot->held_by) != 0)
         exit_as(RelayExit::told_to);

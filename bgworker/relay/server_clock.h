@@ -5,7 +5,7 @@
 
 #include "extension/core/steady.h"
 
-#include "extension/pg.h"
+#include "extension/server/pg.h"
 
 namespace outbox
 {

@@ -2,7 +2,7 @@
 
 #include "bgworker/source/spi_call.h"
 
-#include "extension/pg_settings.h"
+#include "extension/server/pg_settings.h"
 
 extern "C"
 {

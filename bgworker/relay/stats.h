@@ -4,7 +4,7 @@
 #include "bgworker/engine/tally.h"
 #include "bgworker/engine/common/topic_table.h"
 
-#include "extension/stats_memory.h"
+#include "extension/shared/stats_memory.h"
 
 #include <memory>
 #include <string_view>

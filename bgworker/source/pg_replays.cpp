@@ -5,7 +5,7 @@
 #include "replay_tables.h"
 #include "short_transaction.h"
 #include "spi_call.h"
-#include "extension/server_text.h"
+#include "extension/server/server_text.h"
 
 namespace outbox
 {

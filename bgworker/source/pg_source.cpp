@@ -13,7 +13,7 @@
 #include "bgworker/source/position/numbers.h"
 #include "bgworker/source/position/position_store.h"
 
-#include "extension/settings.h"
+#include "extension/shared/settings.h"
 
 namespace outbox
 {

@@ -8,7 +8,7 @@
 #include "bgworker/source/records/event_record.h"
 #include "bgworker/source/records/routing.h"
 
-#include "extension/shared_state.h"
+#include "extension/shared/shared_state.h"
 
 namespace outbox
 {

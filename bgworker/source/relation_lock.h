@@ -1,7 +1,7 @@
 // Locks that are taken without waiting, or not at all.
 #pragma once
 
-#include "extension/own_relations.h"
+#include "extension/trust/own_relations.h"
 
 namespace outbox
 {

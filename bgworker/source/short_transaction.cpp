@@ -2,7 +2,7 @@
 
 #include "process.h"
 
-#include "extension/trust.h"
+#include "extension/trust/trust.h"
 
 namespace outbox
 {

@@ -1,7 +1,7 @@
 // SPI without surprises: anything but the expected result is an error.
 #pragma once
 
-#include "extension/pg.h"
+#include "extension/server/pg.h"
 
 namespace outbox
 {

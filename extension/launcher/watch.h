@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "extension/shared_state.h"
+#include "extension/shared/shared_state.h"
 
 namespace outbox
 {

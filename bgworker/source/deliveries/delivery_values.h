@@ -7,7 +7,7 @@
 
 #include "bgworker/engine/deliveries.h"
 
-#include "extension/pg.h"
+#include "extension/server/pg.h"
 
 extern "C"
 {

@@ -8,7 +8,7 @@
 
 #include "bgworker/source/spi_call.h"
 
-#include "extension/text_view.h"
+#include "extension/server/text_view.h"
 
 namespace outbox
 {

@@ -3,7 +3,7 @@
 
 #include "bgworker/engine/event.h"
 
-#include "extension/pg.h"
+#include "extension/server/pg.h"
 
 namespace outbox
 {

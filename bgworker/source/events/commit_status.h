@@ -1,7 +1,7 @@
 // How transactions ended, as PostgreSQL's commit log knows it.
 #pragma once
 
-#include "extension/pg.h"
+#include "extension/server/pg.h"
 
 namespace outbox
 {

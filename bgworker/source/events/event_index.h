@@ -5,7 +5,7 @@
 
 #include "event_tables.h"
 
-#include "extension/pg.h"
+#include "extension/server/pg.h"
 
 extern "C"
 {

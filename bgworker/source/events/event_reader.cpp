@@ -5,7 +5,7 @@
 #include "removed_events.h"
 #include "window_scan.h"
 
-#include "extension/pg_scan.h"
+#include "extension/server/pg_scan.h"
 
 namespace outbox
 {

@@ -1,8 +1,8 @@
 #include "event_tables.h"
 
-#include "extension/event_layout.h"
-#include "extension/pg_scan.h"
-#include "extension/shared_state.h"
+#include "extension/emit/event_layout.h"
+#include "extension/server/pg_scan.h"
+#include "extension/shared/shared_state.h"
 
 extern "C"
 {

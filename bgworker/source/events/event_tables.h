@@ -3,7 +3,7 @@
 
 #include "bgworker/source/relation_lock.h"
 
-#include "extension/event_table.h"
+#include "extension/emit/event_table.h"
 
 namespace outbox
 {

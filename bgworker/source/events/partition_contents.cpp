@@ -2,7 +2,7 @@
 
 #include "event_index.h"
 
-#include "extension/pg_scan.h"
+#include "extension/server/pg_scan.h"
 
 namespace outbox
 {

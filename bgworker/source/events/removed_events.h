@@ -1,7 +1,7 @@
 // Events that TRUNCATE or DELETE removed before they were published: counted, and logged once.
 #pragma once
 
-#include "extension/pg.h"
+#include "extension/server/pg.h"
 
 namespace outbox
 {

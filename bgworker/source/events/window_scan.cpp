@@ -5,7 +5,7 @@
 #include "commit_status.h"
 #include "event_index.h"
 
-#include "extension/pg_scan.h"
+#include "extension/server/pg_scan.h"
 
 namespace outbox
 {

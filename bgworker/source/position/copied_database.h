@@ -1,7 +1,7 @@
 // What a database that was made by CREATE DATABASE … TEMPLATE does with what it brought along.
 #pragma once
 
-#include "extension/pg.h"
+#include "extension/server/pg.h"
 
 namespace outbox
 {

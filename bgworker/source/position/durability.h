@@ -1,7 +1,7 @@
 // Nothing reaches Kafka that the database may still lose.
 #pragma once
 
-#include "extension/pg.h"
+#include "extension/server/pg.h"
 
 namespace outbox
 {

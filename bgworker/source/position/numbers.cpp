@@ -3,7 +3,7 @@
 #include "bgworker/source/relation_lock.h"
 #include "bgworker/source/spi_call.h"
 
-#include "extension/event_numbers.h"
+#include "extension/emit/event_numbers.h"
 
 namespace outbox
 {

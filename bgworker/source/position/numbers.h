@@ -1,8 +1,8 @@
-// Which emission numbers have been given, for backends: see extension/event_numbers.h. Both need a
-// transaction with a snapshot.
+// Which emission numbers have been given, for backends: see extension/emit/event_numbers.h. Both
+// need a transaction with a snapshot.
 #pragma once
 
-#include "extension/pg.h"
+#include "extension/server/pg.h"
 
 namespace outbox
 {

@@ -5,7 +5,7 @@
 #include "bgworker/guard.h"
 #include "bgworker/source/spi_call.h"
 
-#include "extension/control_file.h"
+#include "extension/server/control_file.h"
 
 namespace outbox
 {

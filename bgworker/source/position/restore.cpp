@@ -4,7 +4,7 @@
 
 #include "bgworker/source/spi_call.h"
 
-#include "extension/event_numbers.h"
+#include "extension/emit/event_numbers.h"
 
 namespace outbox
 {

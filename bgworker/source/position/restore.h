@@ -1,7 +1,7 @@
 // Events that a restored dump brought.
 #pragma once
 
-#include "extension/pg.h"
+#include "extension/server/pg.h"
 
 namespace outbox
 {
@@ -20,8 +20,8 @@ struct RestoreResult
 // when there is nothing to do.
 //
 // A transaction id means nothing in another cluster, so the insert trigger turns the sign of what a
-// restore writes (see extension/emit.cpp); a window never contains such rows. The restored row of
-// outbox.relay_position says which of them were published, outbox.restored_deliveries which were
+// restore writes (see extension/emit/emit.cpp); a window never contains such rows. The restored row
+// of outbox.relay_position says which of them were published, outbox.restored_deliveries which were
 // set aside. Nothing is decided before outbox.dump_rows says that all rows of the dump are there:
 // each of them can change what is to be done with the others.
 //

@@ -5,7 +5,7 @@
 
 #include "attempt.h"
 
-#include "extension/text_view.h"
+#include "extension/server/text_view.h"
 
 namespace outbox
 {

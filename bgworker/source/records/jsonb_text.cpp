@@ -1,4 +1,4 @@
-#include "extension/jsonb_walk.h"
+#include "extension/server/jsonb_walk.h"
 
 #include "jsonb_text.h"
 

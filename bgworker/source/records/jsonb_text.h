@@ -1,7 +1,7 @@
 // The text of a jsonb value.
 #pragma once
 
-#include "extension/pg.h"
+#include "extension/server/pg.h"
 
 #include <string_view>
 

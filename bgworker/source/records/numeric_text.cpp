@@ -1,4 +1,4 @@
-#include "extension/numeric_form.h"
+#include "extension/server/numeric_form.h"
 
 #include "numeric_text.h"
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "extension/pg.h"
+#include "extension/server/pg.h"
 
 extern "C"
 {

@@ -4,7 +4,7 @@
 
 #include "attempt.h"
 
-#include "extension/settings.h"
+#include "extension/shared/settings.h"
 
 namespace outbox
 {

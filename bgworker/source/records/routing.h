@@ -6,7 +6,7 @@
 
 #include "bgworker/source/events/event_reader.h"
 
-#include "extension/routes.h"
+#include "extension/emit/routes.h"
 
 namespace outbox
 {

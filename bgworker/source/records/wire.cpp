@@ -3,7 +3,7 @@
 #include "jsonb_text.h"
 #include "record_headers.h"
 
-#include "extension/text_view.h"
+#include "extension/server/text_view.h"
 
 namespace outbox
 {

@@ -1,0 +1,256 @@
+#include "transaction.h"
+
+#include "prepared.h"
+
+#include "extension/shared/shared_state.h"
+
+namespace outbox
+{
+
+namespace
+{
+
+// Subtransaction ids only grow within a transaction, so everything that an aborting subtransaction
+// (or its children) noted is at the end of these stacks, marked with its id or a larger one.
+struct EmitCount
+{
+    SubTransactionId subtransaction;
+    uint64 events;
+};
+
+struct ChosenId
+{
+    pg_uuid_t id;
+    SubTransactionId subtransaction;
+};
+
+// The duplicate check remembers this many ids that callers chose in one transaction (2.5 MB);
+// beyond it, duplicates are no longer noticed.
+constexpr int kMaxChosenIds = 65536;
+
+// All memory is in TopTransactionContext and forgotten with the transaction.
+struct Ledger
+{
+    EmitCount *counts;
+    int count_used;
+    int count_size;
+
+    ChosenId *ids; // in order of arrival
+    int id_used;
+    int id_size;
+    HTAB *id_set;
+
+    bool relay_requested;
+    bool deliveries_changed;
+};
+
+Ledger ledger;
+
+void
+push_count(SubTransactionId subtransaction)
+{
+    if (ledger.count_used == ledger.count_size)
+    {
+        const int size = ledger.count_size == 0 ? 8 : ledger.count_size * 2;
+        const Size bytes = size * sizeof(EmitCount);
+        ledger.counts = static_cast<EmitCount *>(
+            ledger.counts == nullptr ? MemoryContextAlloc(TopTransactionContext, bytes)
+                                     : repalloc(ledger.counts, bytes));
+        ledger.count_size = size;
+    }
+    ledger.counts[ledger.count_used++] = {subtransaction, 0};
+}
+
+void
+count_event(SubTransactionId subtransaction)
+{
+    if (ledger.count_used == 0 ||
+        ledger.counts[ledger.count_used - 1].subtransaction != subtransaction)
+        push_count(subtransaction);
+    ledger.counts[ledger.count_used - 1].events++;
+}
+
+void
+create_id_set()
+{
+    HASHCTL control = {};
+    control.keysize = sizeof(pg_uuid_t);
+    control.entrysize = sizeof(pg_uuid_t);
+    control.hcxt = TopTransactionContext;
+    ledger.id_set =
+        hash_create("outbox chosen event ids", 64, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+}
+
+void
+raise_duplicate(const pg_uuid_t *id)
+{
+    ereport(ERROR,
+            (errcode(ERRCODE_UNIQUE_VIOLATION),
+             errmsg("event id %s is already used in this transaction",
+                    DatumGetCString(DirectFunctionCall1(uuid_out, UUIDPGetDatum(id)))),
+             errhint("Give each event an id of its own, or leave event_id out to have one made.")));
+}
+
+void
+remember_id(const pg_uuid_t *id, SubTransactionId subtransaction)
+{
+    if (ledger.id_set == nullptr)
+        create_id_set();
+    bool found = false;
+    if (ledger.id_used >= kMaxChosenIds)
+    {
+        if (hash_search(ledger.id_set, id, HASH_FIND, &found) != nullptr)
+            raise_duplicate(id);
+        return;
+    }
+    if (ledger.id_used == ledger.id_size)
+    {
+        const int size = ledger.id_size == 0 ? 64 : ledger.id_size * 2;
+        const Size bytes = size * sizeof(ChosenId);
+        ledger.ids = static_cast<ChosenId *>(ledger.ids == nullptr
+                                                 ? MemoryContextAlloc(TopTransactionContext, bytes)
+                                                 : repalloc(ledger.ids, bytes));
+        ledger.id_size = size;
+    }
+    hash_search(ledger.id_set, id, HASH_ENTER, &found);
+    if (found)
+        raise_duplicate(id);
+    ledger.ids[ledger.id_used++] = {*id, subtransaction};
+}
+
+void
+forget_subtransaction(SubTransactionId subtransaction)
+{
+    while (ledger.count_used > 0 &&
+           ledger.counts[ledger.count_used - 1].subtransaction >= subtransaction)
+        ledger.count_used--;
+    while (ledger.id_used > 0 && ledger.ids[ledger.id_used - 1].subtransaction >= subtransaction)
+        hash_search(ledger.id_set, &ledger.ids[--ledger.id_used].id, HASH_REMOVE, nullptr);
+}
+
+// Keeps one count a nesting level, however many subtransactions commit. Needs no memory: what is
+// pushed takes the place of what was popped.
+void
+merge_subtransaction(SubTransactionId subtransaction, SubTransactionId parent)
+{
+    uint64 events = 0;
+    while (ledger.count_used > 0 &&
+           ledger.counts[ledger.count_used - 1].subtransaction >= subtransaction)
+        events += ledger.counts[--ledger.count_used].events;
+    if (events == 0)
+        return;
+    if (ledger.count_used > 0 && ledger.counts[ledger.count_used - 1].subtransaction == parent)
+        ledger.counts[ledger.count_used - 1].events += events;
+    else
+        ledger.counts[ledger.count_used++] = {parent, events};
+}
+
+uint64
+events_so_far()
+{
+    uint64 events = 0;
+    for (int i = 0; i < ledger.count_used; i++)
+        events += ledger.counts[i].events;
+    return events;
+}
+
+// Runs after the transaction has become visible. It may not raise an error, allocate or wait: an
+// error here would be a PANIC, the transaction is already committed.
+void
+announce_commit()
+{
+    const uint64 events = events_so_far();
+    if (events == 0 && !ledger.relay_requested && !ledger.deliveries_changed)
+        return;
+    if (shared_state() == nullptr)
+        return;
+    DatabaseSlot *slot = find_slot(MyDatabaseId);
+    if (events > 0 && slot != nullptr)
+    {
+        pg_atomic_fetch_add_u64(&slot->emitted, static_cast<int64>(events));
+        if (awaits_events(slot))
+            wake_relay(slot);
+    }
+    if (ledger.deliveries_changed && slot != nullptr)
+    {
+        pg_atomic_fetch_or_u32(&slot->deliveries_changed, kDeliveriesChanged);
+        wake_relay(slot);
+    }
+    if (ledger.relay_requested)
+        ask_for_relay(slot);
+}
+
+void
+on_transaction_event(XactEvent event, void *)
+{
+    switch (event)
+    {
+    case XACT_EVENT_COMMIT:
+        announce_commit();
+        ledger = {};
+        break;
+    case XACT_EVENT_PRE_PREPARE:
+        begin_prepare(events_so_far());
+        break;
+    case XACT_EVENT_ABORT:
+    case XACT_EVENT_PREPARE: // COMMIT PREPARED wakes the relay, in whatever session it runs
+        end_prepare(event == XACT_EVENT_PREPARE);
+        ledger = {};
+        break;
+    default:
+        break;
+    }
+}
+
+void
+on_subtransaction_event(SubXactEvent event, SubTransactionId mine, SubTransactionId parent, void *)
+{
+    if (event == SUBXACT_EVENT_ABORT_SUB)
+        forget_subtransaction(mine);
+    else if (event == SUBXACT_EVENT_COMMIT_SUB)
+        merge_subtransaction(mine, parent);
+}
+
+} // namespace
+
+void
+register_transaction_callbacks()
+{
+    RegisterXactCallback(on_transaction_event, nullptr);
+    RegisterSubXactCallback(on_subtransaction_event, nullptr);
+}
+
+void
+add_event(const pg_uuid_t *chosen_id)
+{
+    const SubTransactionId subtransaction = GetCurrentSubTransactionId();
+    if (chosen_id != nullptr)
+        remember_id(chosen_id, subtransaction);
+    count_event(subtransaction);
+}
+
+int64
+events_of_transaction()
+{
+    return static_cast<int64>(events_so_far());
+}
+
+bool
+transaction_has_emitted()
+{
+    return ledger.count_used > 0;
+}
+
+void
+notify_relay_at_commit()
+{
+    ledger.deliveries_changed = true;
+}
+
+void
+request_relay_at_commit()
+{
+    ledger.relay_requested = true;
+}
+
+} // namespace outbox

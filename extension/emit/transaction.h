@@ -1,0 +1,29 @@
+// What the current transaction has emitted so far, and what happens when it ends.
+#pragma once
+
+#include "extension/server/pg.h"
+
+namespace outbox
+{
+
+// Registers the transaction callbacks; once, from _PG_init.
+void register_transaction_callbacks();
+
+// Notes one emitted event. At commit the relay is woken and the event counted as backlog.
+// The id is noted for the duplicate check below only when the caller chose it.
+// Raises ERRCODE_UNIQUE_VIOLATION when this transaction already emitted an event under this id.
+void add_event(const pg_uuid_t *chosen_id);
+
+// Whether the current transaction has emitted anything that is not rolled back.
+bool transaction_has_emitted();
+
+// How many events that are not rolled back the current transaction has emitted.
+int64 events_of_transaction();
+
+// Makes the relay look at outbox.deliveries and outbox.pauses, at commit.
+void notify_relay_at_commit();
+
+// Asks the launcher, at commit, to look at this database.
+void request_relay_at_commit();
+
+} // namespace outbox

@@ -1,0 +1,38 @@
+// Finds the extension's relations quickly.
+#pragma once
+
+#include "extension/emit/event_table.h"
+
+namespace outbox
+{
+
+// Whether the object belongs to the extension.
+inline bool
+is_own(Oid catalog, Oid object)
+{
+    const Oid extension = getExtensionOfObject(catalog, object);
+    return OidIsValid(extension) && extension == get_extension_oid("outbox", true);
+}
+
+// The oid of the extension's relation of that name in the schema outbox; InvalidOid when it is not
+// there. Another one in its place does not count.
+inline Oid
+find_own_relation(const char *name)
+{
+    const Oid schema = get_namespace_oid("outbox", true);
+    const Oid relation = OidIsValid(schema) ? get_relname_relid(name, schema) : InvalidOid;
+    return OidIsValid(relation) && is_own(RelationRelationId, relation) ? relation : InvalidOid;
+}
+
+// The same, but raises undefined_table when the extension is not in this database.
+Oid own_relation(const char *name);
+
+// The oid of outbox.events_<slot>, or of outbox.events_seq. Remembered until somebody changes a
+// relation or a schema. Raises undefined_table when the extension is not in this database.
+Oid events_table(int slot);
+Oid events_sequence();
+
+// Whether an INSERT of the current user into outbox.events is subject to policies.
+bool policies_apply();
+
+} // namespace outbox
