@@ -32,6 +32,19 @@ constexpr long kPollMs = 1000;
 constexpr int kDrainMs = 500;
 constexpr std::int64_t kMillisecond = 1000; // of the steady clock
 
+// While commits come as fast as this, reports of the sinks are heard with the next commit, or so
+// much later: to wake up for each takes processor time that events wait for.
+constexpr std::int64_t kFast = 2 * kMillisecond;
+constexpr long kReportsMs = 5;
+
+struct Commits
+{
+    WaitEventSet *wait_set; // without the sinks
+    std::int64_t last_at;   // by the steady clock
+    bool fast;
+};
+Commits commits;
+
 // Those of outbox.deliveries and outbox.pauses. A look reads which lanes are blocked, all of them.
 ChangePace changes;
 
@@ -47,6 +60,9 @@ open_eventfd()
 void
 open_wait_set()
 {
+    commits.wait_set = create_wait_set(2);
+    AddWaitEventToSet(commits.wait_set, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, nullptr);
+    AddWaitEventToSet(commits.wait_set, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, nullptr, nullptr);
     relay.wait_set = create_wait_set(5);
     AddWaitEventToSet(relay.wait_set, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, nullptr);
     AddWaitEventToSet(relay.wait_set, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, nullptr, nullptr);
@@ -62,16 +78,23 @@ open_wait_set()
 void
 wait(long timeout_ms)
 {
+    const bool reports_wait = commits.fast && relay.round.step == StepResult::idle;
     WaitEvent events[5];
-    const int count = WaitEventSetWait(relay.wait_set, timeout_ms, events, lengthof(events),
-                                       activity_wait_event());
-    relay.check_events = relay.check_events || count == 0;
+    const int count = WaitEventSetWait(reports_wait ? commits.wait_set : relay.wait_set,
+                                       reports_wait ? sooner(timeout_ms, kReportsMs) : timeout_ms,
+                                       events, lengthof(events), activity_wait_event());
+    if (count == 0)
+        commits.fast = false;
+    relay.check_events = relay.check_events || (count == 0 && !reports_wait);
     for (int i = 0; i < count; i++)
     {
         if ((events[i].events & WL_LATCH_SET) == 0)
             continue;
         ResetLatch(MyLatch);
         relay.check_events = true;
+        const std::int64_t now = steady_now();
+        commits.fast = now - commits.last_at < kFast;
+        commits.last_at = now;
     }
 }
 
