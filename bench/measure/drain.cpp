@@ -6,12 +6,12 @@
 
 #include <fmt/format.h>
 
+#include "bench/peers/bare_producer.h"
 #include "bench/support/backlog.h"
 #include "bench/support/inputs.h"
 #include "bench/support/topics.h"
 #include "drain_peers.h"
 #include "support/consumer.h"
-#include "support/process.h"
 
 namespace outbox::bench
 {
@@ -31,11 +31,8 @@ drain_bare(Servers &servers, const Topic &topic, int64_t events,
     std::unique_ptr<test::Process> producer;
     const auto go = [&]
     {
-        test::Command command({"/proc/self/exe", "bare-producer", "--bootstrap",
-                               servers.kafka.bootstrap(), "--topic", topic.name(), "--events",
-                               std::to_string(events)});
-        command.keep_stdin_open = true;
-        producer = std::make_unique<test::Process>(command);
+        producer = std::make_unique<test::Process>(
+            bare_producer_command(servers.kafka.bootstrap(), topic.name(), events));
     };
     return complete(watch_drain(servers, topic.name(), events,
                                 {go, [&] { return producer->pid(); }, 0, at_work}, kDrainSeconds),

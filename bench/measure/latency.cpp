@@ -12,13 +12,14 @@
 #include "bench/support/topics.h"
 #include "latency_peers.h"
 #include "latency_watch.h"
-#include "support/process.h"
 
 namespace outbox::bench
 {
 
 namespace
 {
+
+constexpr auto kLook = std::chrono::milliseconds(50);
 
 // Each client has a producer of its own, as services have.
 void
@@ -47,20 +48,14 @@ measure_floor(Servers &servers, const std::string &name, Load load, LatencyResul
     result.floor.rounds.push_back(arrivals.took);
 }
 
-constexpr auto kLook = std::chrono::milliseconds(50);
-
 // What librdkafka alone takes at this rate, in a process of its own.
 void
 measure_bare_cpu(Servers &servers, const std::string &name, const Load &load, LatencyResult &result)
 {
     constexpr double kMillion = 1e6;
     const Topic topic(servers.kafka, name);
-    test::Command command({"/proc/self/exe", "bare-producer", "--bootstrap",
-                           servers.kafka.bootstrap(), "--topic", topic.name(), "--events",
-                           std::to_string(load.events()), "--rate", std::to_string(load.rate),
-                           "--each", std::to_string(load.each)});
-    command.keep_stdin_open = true;
-    test::Process producer(command);
+    test::Process producer(bare_producer_command(servers.kafka.bootstrap(), topic.name(),
+                                                 load.events(), {load.rate, load.each}));
     TopicWatch watch(servers.kafka.bootstrap(), topic.name());
     const auto wait_for = [&](int64_t events)
     {

@@ -90,13 +90,8 @@ BareProducer::BareProducer(const std::string &bootstrap, const std::string &topi
                            const test::KafkaProperties &properties)
     : client_(make_client(bootstrap, properties)),
       queue_(rd_kafka_queue_get_main(client_.get()), &rd_kafka_queue_destroy),
-      topic_(rd_kafka_topic_new(client_.get(), topic.c_str(), nullptr)),
-      wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))
+      topic_(rd_kafka_topic_new(client_.get(), topic.c_str(), nullptr))
 {
-    if (wake_fd_ == -1)
-        throw std::runtime_error("eventfd failed");
-    const uint64_t one = 1;
-    rd_kafka_queue_io_event_enable(queue_.get(), wake_fd_, &one, sizeof(one));
     rd_kafka_set_log_queue(client_.get(), nullptr);
     if (test::partition_count(client_.get(), topic) != kPartitions)
         throw std::runtime_error("the bare producer does not find " + topic);
@@ -104,8 +99,11 @@ BareProducer::BareProducer(const std::string &bootstrap, const std::string &topi
 
 BareProducer::~BareProducer()
 {
-    rd_kafka_queue_io_event_enable(queue_.get(), -1, nullptr, 0);
-    close(wake_fd_);
+    if (wake_fd_ != -1)
+    {
+        rd_kafka_queue_io_event_enable(queue_.get(), -1, nullptr, 0);
+        close(wake_fd_);
+    }
     rd_kafka_topic_destroy(topic_);
 }
 
@@ -149,8 +147,20 @@ BareProducer::serve(int wait_ms)
 }
 
 void
+BareProducer::open_wake_fd()
+{
+    wake_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (wake_fd_ == -1)
+        throw std::runtime_error("eventfd failed");
+    const uint64_t one = 1;
+    rd_kafka_queue_io_event_enable(queue_.get(), wake_fd_, &one, sizeof(one));
+}
+
+void
 BareProducer::serve_until(test::Clock::time_point end)
 {
+    if (wake_fd_ == -1)
+        open_wake_fd();
     for (auto left = end - test::Clock::now(); left.count() > 0; left = end - test::Clock::now())
     {
         const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(left).count();
@@ -174,6 +184,17 @@ BareProducer::finish()
         if (test::Clock::now() > deadline)
             throw std::runtime_error("the bare producer does not get its records acknowledged");
     }
+}
+
+test::Command
+bare_producer_command(const std::string &bootstrap, const std::string &topic, int64_t count,
+                      const Pace &pace)
+{
+    test::Command command({"/proc/self/exe", "bare-producer", "--bootstrap", bootstrap, "--topic",
+                           topic, "--events", std::to_string(count), "--rate",
+                           std::to_string(pace.rate), "--each", std::to_string(pace.each)});
+    command.keep_stdin_open = true;
+    return command;
 }
 
 void

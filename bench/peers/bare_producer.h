@@ -9,6 +9,7 @@
 
 #include "bench/support/inputs.h"
 #include "support/kafka_client.h"
+#include "support/process.h"
 #include "support/wait.h"
 
 namespace outbox::bench
@@ -39,11 +40,15 @@ public:
     void finish();
 
 private:
+    void open_wake_fd();
+
     test::KafkaHandle client_;
     std::unique_ptr<rd_kafka_queue_t, decltype(&rd_kafka_queue_destroy)> queue_;
     rd_kafka_topic_t *topic_;
     uint64_t in_flight_ = 0;
-    int wake_fd_; // written to when there is something to serve
+    // Written to when there is something to serve; -1: nobody has waited for that. librdkafka
+    // writes for each turn then, which those that only produce need not pay.
+    int wake_fd_ = -1;
 };
 
 struct Pace
@@ -55,6 +60,10 @@ struct Pace
 // The process that the drain is measured with, and the processor time that a rate takes: produces
 // `count` of the inputs, then stays until its stdin ends, so that its figures can be read. At a
 // rate it does not wait for fuller batches, and takes reports as they come, as the relay does.
+//
+// The command starts it.
+test::Command bare_producer_command(const std::string &bootstrap, const std::string &topic,
+                                    int64_t count, const Pace &pace = {});
 void run_bare_producer(const std::string &bootstrap, const std::string &topic, int64_t count,
                        const Pace &pace);
 

@@ -2,8 +2,8 @@
 
 #include "alerts.h"
 
-#include "extension/emit/backlog.h"
 #include "extension/core/steady.h"
+#include "extension/emit/backlog.h"
 #include "extension/shared/settings.h"
 
 namespace outbox

@@ -11,8 +11,8 @@
 #include "bgworker/source/pg_replays.h"
 #include "bgworker/source/pg_source.h"
 
-#include "extension/trust/installed_version.h"
 #include "extension/shared/shared_state.h"
+#include "extension/trust/installed_version.h"
 
 namespace outbox
 {

@@ -107,8 +107,8 @@ warn_of_many_requests(const KafkaSetup &setup)
                                   "outbox.kafka_config_file.")));
 }
 
-// The same. Each partition of a broker that hangs keeps what it has for a moment, one after the
-// other if there is room for one.
+// Up to 0.2 they were so few. Each partition of a broker that hangs keeps what it has for a moment,
+// one after the other if there is room for one.
 void
 warn_of_few_events()
 {

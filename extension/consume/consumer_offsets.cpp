@@ -3,8 +3,8 @@
 
 #include "extension/core/topic_template.h"
 #include "extension/server/arguments.h"
-#include "extension/trust/kept_statement.h"
 #include "extension/server/text_view.h"
+#include "extension/trust/kept_statement.h"
 
 namespace outbox
 {

@@ -4,8 +4,8 @@
 #include "key_hash.h"
 
 #include "extension/server/arguments.h"
-#include "extension/trust/kept_statement.h"
 #include "extension/shared/lock_spaces.h"
+#include "extension/trust/kept_statement.h"
 
 namespace outbox
 {

@@ -2,8 +2,8 @@
 // Both run as the owner of the tables.
 
 #include "extension/server/arguments.h"
-#include "extension/trust/kept_statement.h"
 #include "extension/shared/settings.h"
+#include "extension/trust/kept_statement.h"
 
 namespace outbox
 {

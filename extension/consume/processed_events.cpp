@@ -9,10 +9,10 @@
 
 #include "processed_events.h"
 
-#include "extension/trust/kept_statement.h"
 #include "extension/server/pg_insert.h"
 #include "extension/server/pg_scan.h"
 #include "extension/shared/lock_spaces.h"
+#include "extension/trust/kept_statement.h"
 #include "extension/trust/own_relations.h"
 
 extern "C"

@@ -3,6 +3,7 @@
 #include "backlog.h"
 #include "event_checks.h"
 
+#include "extension/server/jsonb_walk.h"
 #include "extension/server/server_text.h"
 #include "extension/shared/settings.h"
 
@@ -133,19 +134,13 @@ check_headers(Jsonb *headers)
                         count, kMaxHeaders),
                  errhint("Put the data into the payload.")));
 
-    JsonbIterator *iterator = JsonbIteratorInit(&headers->root);
-    JsonbValue name;
-    JsonbValue value;
-    JsonbIteratorToken token;
-    while ((token = JsonbIteratorNext(&iterator, &name, true)) != WJB_DONE)
-    {
-        if (token != WJB_KEY)
-            continue;
-        check_header_name(&name);
-        (void) JsonbIteratorNext(&iterator, &value, true);
-        if (value.type != jbvString && value.type != jbvNumeric)
-            refuse_header(&name, "is neither a string nor a number", kHint);
-    }
+    for_each_member(headers,
+                    [](const JsonbValue &name, const JsonbValue &value)
+                    {
+                        check_header_name(&name);
+                        if (value.type != jbvString && value.type != jbvNumeric)
+                            refuse_header(&name, "is neither a string nor a number", kHint);
+                    });
 }
 
 // As the attribute of CloudEvents that the relay makes of it.

@@ -163,25 +163,20 @@ add_headers(Jsonb *headers, SentSize *size)
 {
     if (!JB_ROOT_IS_OBJECT(headers))
         return;
-    JsonbIterator *iterator = JsonbIteratorInit(&headers->root);
-    JsonbValue name;
-    JsonbValue value;
-    JsonbIteratorToken token;
-    while ((token = JsonbIteratorNext(&iterator, &name, true)) != WJB_DONE)
-    {
-        if (token != WJB_KEY)
-            continue;
-        (void) JsonbIteratorNext(&iterator, &value, true);
-        const int64 name_bytes = utf8_bytes(string_of(name), {"header", string_of(name)});
-        int64 value_bytes = 0;
-        if (value.type == jbvString)
-            value_bytes = utf8_bytes(string_of(value), {"header", string_of(name)});
-        else if (value.type == jbvNumeric)
-            value_bytes = numeric_text_bytes(value.val.numeric);
-        size->headers +=
-            name_bytes + value_bytes + length_bytes(name_bytes) + length_bytes(value_bytes);
-        size->header_count++;
-    }
+    for_each_member(
+        headers,
+        [size](const JsonbValue &name, const JsonbValue &value)
+        {
+            const int64 name_bytes = utf8_bytes(string_of(name), {"header", string_of(name)});
+            int64 value_bytes = 0;
+            if (value.type == jbvString)
+                value_bytes = utf8_bytes(string_of(value), {"header", string_of(name)});
+            else if (value.type == jbvNumeric)
+                value_bytes = numeric_text_bytes(value.val.numeric);
+            size->headers +=
+                name_bytes + value_bytes + length_bytes(name_bytes) + length_bytes(value_bytes);
+            size->header_count++;
+        });
 }
 
 int64

@@ -1,8 +1,8 @@
 // The trigger that keeps restored rows of outbox.deliveries apart.
 
 #include "extension/emit/direct_insert.h"
-#include "extension/trust/kept_statement.h"
 #include "extension/shared/shared_state.h"
+#include "extension/trust/kept_statement.h"
 #include "extension/trust/own_relations.h"
 #include "extension/trust/own_trigger.h"
 

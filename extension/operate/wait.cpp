@@ -1,9 +1,9 @@
 // Waiting for the relay: until an event is published, or all are.
 
 #include "extension/emit/transaction.h"
-#include "extension/trust/kept_statement.h"
 #include "extension/server/rolled_back.h"
 #include "extension/shared/shared_state.h"
+#include "extension/trust/kept_statement.h"
 
 namespace outbox
 {

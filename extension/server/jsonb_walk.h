@@ -88,6 +88,25 @@ private:
     uint32 offset_ = 0;
 };
 
+// Hands the names and values of an object's members to `use`, in the order that jsonb keeps them; a
+// value that is a container is not gone into.
+template <class Use>
+void
+for_each_member(Jsonb *object, Use use)
+{
+    JsonbIterator *iterator = JsonbIteratorInit(&object->root);
+    JsonbValue name;
+    JsonbValue value;
+    JsonbIteratorToken token;
+    while ((token = JsonbIteratorNext(&iterator, &name, true)) != WJB_DONE)
+    {
+        if (token != WJB_KEY)
+            continue;
+        (void) JsonbIteratorNext(&iterator, &value, true);
+        use(name, value);
+    }
+}
+
 template <class Sink> void walk_container(Sink &sink, JsonbContainer *container);
 
 template <class Sink>

@@ -1,6 +1,7 @@
 // A folder of contracts for the tests of "contracts lint".
 #pragma once
 
+#include <algorithm>
 #include <filesystem>
 
 #include "ctl.h"
@@ -110,22 +111,33 @@ protected:
         words.insert(words.end(), more.begin(), more.end());
         return ctl({}, words, "", kLintLimit);
     }
-    // Whether the folder has this problem, "path:line: text", and this one alone.
-    testing::AssertionResult refused(const std::string &problem) const
+    // Whether the folder has one of these problems, "path:line: text", and this one alone.
+    testing::AssertionResult refused(const Words &problems) const
     {
         const Ran ran = lint();
-        const std::string expected = folder_.string() + "/" + problem;
-        if (ran.status == 4 && ran.out.rfind(expected, 0) == 0 &&
-            ran.out.find(": 1 problem\n") != std::string::npos)
+        const bool one = ran.status == 4 && ran.out.find(": 1 problem\n") != std::string::npos;
+        const auto said = [&](const std::string &problem)
+        { return ran.out.rfind(folder_.string() + "/" + problem, 0) == 0; };
+        if (one && std::any_of(problems.begin(), problems.end(), said))
             return testing::AssertionSuccess();
-        return testing::AssertionFailure()
-               << "expected " << expected << "\ngot " << ran.status << " " << ran.out << ran.err;
+        return testing::AssertionFailure() << "expected " << testing::PrintToString(problems)
+                                           << "\ngot " << ran.status << " " << ran.out << ran.err;
+    }
+    testing::AssertionResult refused(const std::string &problem) const
+    {
+        return refused(Words{problem});
     }
     // The same with only a contract in it.
-    testing::AssertionResult refused(const std::string &text, const std::string &problem) const
+    testing::AssertionResult refused(const std::string &text, Words problems) const
     {
         write("orders/order-placed.md", text);
-        return refused("orders/order-placed.md:" + problem);
+        for (std::string &problem : problems)
+            problem.insert(0, "orders/order-placed.md:");
+        return refused(problems);
+    }
+    testing::AssertionResult refused(const std::string &text, const std::string &problem) const
+    {
+        return refused(text, Words{problem});
     }
 
     const std::filesystem::path folder_ = run_dir() / unique_name("contracts");

@@ -1,6 +1,7 @@
 // What holds up what: lanes cannot be constructed, and rows of outbox.deliveries that were written
 // by 0.2, or in another database, wait as before.
 #include "faults.h"
+#include "support/lanes_of_0_2.h"
 
 using namespace outbox::test;
 
@@ -9,18 +10,11 @@ namespace
 
 using Ids = std::vector<std::string>;
 
-// The hash of 0.2, as a bigint.
+// As it is stored.
 std::string
-lane_of_0_2(const std::string &text)
+bigint(std::uint64_t lane)
 {
-    std::uint64_t hash = 14695981039346656037ULL;
-    for (const char character : text)
-        hash = (hash ^ static_cast<unsigned char>(character)) * 1099511628211ULL;
-    hash ^= hash >> 33;
-    hash *= 0xff51afd7ed558ccdULL;
-    hash ^= hash >> 33;
-    hash *= 0xc4ceb9fe1a85ec53ULL;
-    return std::to_string(static_cast<std::int64_t>(hash ^ (hash >> 33)));
+    return std::to_string(static_cast<std::int64_t>(lane));
 }
 
 // The events of a key, or of all, have come to the topic in this order.
@@ -67,8 +61,8 @@ struct Aside
         kafka().create_topic(kTopicPrefix + other, 1);
         Db db = database.connect();
         db.exec("create extension outbox version '0.2'");
-        const std::string key_lane = lane_of_0_2(kTopicPrefix + type + '\0' + "k");
-        const std::string topic_lane = lane_of_0_2(kTopicPrefix + other);
+        const std::string key_lane = bigint(lane_of_0_2(kTopicPrefix + type + '\0' + "k"));
+        const std::string topic_lane = bigint(lane_of_0_2(kTopicPrefix + other));
         failed = set_aside(db, type, "k", key_lane, "FAILED");
         behind = set_aside(db, type, "k", key_lane, "WAITING");
         retrying = set_aside(db, other, "k", topic_lane, "RETRYING");

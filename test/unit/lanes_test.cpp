@@ -7,37 +7,24 @@
 #include <random>
 #include <set>
 #include <string>
-#include <string_view>
+
+#include "support/lanes_of_0_2.h"
 
 using namespace outbox;
 
 namespace
 {
 
-// Those of version 0.2.
-Lane
-hash_of_0_2(std::string_view text)
-{
-    std::uint64_t hash = 14695981039346656037ULL;
-    for (const char character : text)
-        hash = (hash ^ static_cast<unsigned char>(character)) * 1099511628211ULL;
-    hash ^= hash >> 33;
-    hash *= 0xff51afd7ed558ccdULL;
-    hash ^= hash >> 33;
-    hash *= 0xc4ceb9fe1a85ec53ULL;
-    return hash ^ (hash >> 33);
-}
-
 Lane
 topic_lane_of_0_2(const std::string &topic)
 {
-    return hash_of_0_2(topic);
+    return test::lane_of_0_2(topic);
 }
 
 Lane
 key_lane_of_0_2(const std::string &topic, const std::string &key)
 {
-    return hash_of_0_2(topic + '\0' + key);
+    return test::lane_of_0_2(topic + '\0' + key);
 }
 
 class LaneValues : public testing::Test
