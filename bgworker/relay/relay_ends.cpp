@@ -14,21 +14,22 @@ namespace
 void
 write_stopped(RelayState state, const char *problem)
 {
-    SpinLockAcquire(&relay.slot->mutex);
-    relay.slot->report.state = state;
-    relay.slot->report.ended_by_error = false;
-    relay.slot->report.last_error_at = GetCurrentTimestamp();
-    strlcpy(relay.slot->report.last_error, problem, sizeof(relay.slot->report.last_error));
-    SpinLockRelease(&relay.slot->mutex);
+    SpinLockAcquire(&relay.slot->relay.mutex);
+    relay.slot->relay.report.state = state;
+    relay.slot->relay.report.ended_by_error = false;
+    relay.slot->relay.report.last_error_at = GetCurrentTimestamp();
+    strlcpy(relay.slot->relay.report.last_error, problem,
+            sizeof(relay.slot->relay.report.last_error));
+    SpinLockRelease(&relay.slot->relay.mutex);
 }
 
 // Logged once: the launcher starts a relay again every minute.
 int
 level_of(const char *problem)
 {
-    SpinLockAcquire(&relay.slot->mutex);
-    const RelayReport before = relay.slot->report;
-    SpinLockRelease(&relay.slot->mutex);
+    SpinLockAcquire(&relay.slot->relay.mutex);
+    const RelayReport before = relay.slot->relay.report;
+    SpinLockRelease(&relay.slot->relay.mutex);
     return strcmp(before.last_error, problem) == 0 ? DEBUG1 : WARNING;
 }
 
@@ -47,7 +48,7 @@ end_without_exit_handlers()
 void
 exit_as(RelayExit reason)
 {
-    pg_atomic_write_u32(&relay.slot->relay_exit, static_cast<uint32>(reason));
+    pg_atomic_write_u32(&relay.slot->relay.exit, static_cast<uint32>(reason));
     proc_exit(0);
 }
 

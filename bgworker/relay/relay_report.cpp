@@ -97,24 +97,25 @@ set_last_error(const char *problem)
 void
 inherit_last_error()
 {
-    SpinLockAcquire(&relay.slot->mutex);
+    SpinLockAcquire(&relay.slot->relay.mutex);
     // What else a relay leaves, such as why it waits for an update, ends with its cause.
-    if (relay.slot->report.ended_by_error)
+    if (relay.slot->relay.report.ended_by_error)
     {
-        last_problem_at = relay.slot->report.last_error_at;
-        strlcpy(last_problem, relay.slot->report.last_error, sizeof(last_problem));
+        last_problem_at = relay.slot->relay.report.last_error_at;
+        strlcpy(last_problem, relay.slot->relay.report.last_error, sizeof(last_problem));
     }
-    SpinLockRelease(&relay.slot->mutex);
+    SpinLockRelease(&relay.slot->relay.mutex);
 }
 
 void
 leave_last_error(const char *problem)
 {
-    SpinLockAcquire(&relay.slot->mutex);
-    relay.slot->report.last_error_at = GetCurrentTimestamp();
-    strlcpy(relay.slot->report.last_error, problem, sizeof(relay.slot->report.last_error));
-    relay.slot->report.ended_by_error = true;
-    SpinLockRelease(&relay.slot->mutex);
+    SpinLockAcquire(&relay.slot->relay.mutex);
+    relay.slot->relay.report.last_error_at = GetCurrentTimestamp();
+    strlcpy(relay.slot->relay.report.last_error, problem,
+            sizeof(relay.slot->relay.report.last_error));
+    relay.slot->relay.report.ended_by_error = true;
+    SpinLockRelease(&relay.slot->relay.mutex);
 }
 
 void
@@ -139,9 +140,9 @@ begin_lock_wait()
 void
 write_report(const RelayReport &report)
 {
-    SpinLockAcquire(&relay.slot->mutex);
-    relay.slot->report = report;
-    SpinLockRelease(&relay.slot->mutex);
+    SpinLockAcquire(&relay.slot->relay.mutex);
+    relay.slot->relay.report = report;
+    SpinLockRelease(&relay.slot->relay.mutex);
 }
 
 void

@@ -44,9 +44,9 @@ detach(int, Datum)
 {
     if (relay.parts != nullptr)
         relay.parts->engine.close(kCloseMs);
-    pg_atomic_write_u32(&relay.slot->relay_proc, 0);
-    pg_atomic_write_u32(&relay.slot->relay_pid, 0);
-    announce_position(relay.slot);
+    pg_atomic_write_u32(&relay.slot->relay.proc, 0);
+    pg_atomic_write_u32(&relay.slot->relay.pid, 0);
+    announce_position(&relay.slot->relay);
     wake_launcher();
 }
 
@@ -96,7 +96,7 @@ attach(Datum slot_number)
     relay.check_events = true;
     // A launcher that was restarted may start a second relay.
     uint32 other = 0;
-    while (!pg_atomic_compare_exchange_u32(&relay.slot->relay_pid, &other,
+    while (!pg_atomic_compare_exchange_u32(&relay.slot->relay.pid, &other,
                                            static_cast<uint32>(MyProcPid)))
         if (kill(static_cast<pid_t>(other), 0) == 0)
         {
@@ -106,7 +106,7 @@ attach(Datum slot_number)
             proc_exit(0);
         }
     before_shmem_exit(detach, 0);
-    pg_atomic_write_u32(&relay.slot->relay_proc, static_cast<uint32>(my_proc_number()) + 1);
+    pg_atomic_write_u32(&relay.slot->relay.proc, static_cast<uint32>(my_proc_number()) + 1);
     // See vacate() in extension/launcher/utility_hook.cpp.
     pg_memory_barrier();
     if (pg_atomic_read_u32(&relay.slot->held_by) != 0)
@@ -152,9 +152,9 @@ load()
         {
             relay.parts = new Parts(relay.slot);
             // Events since the start of the server come after the position.
-            relay.parts->engine.start(stored,
-                                      {pg_atomic_read_u64(&relay.slot->backlog_base),
-                                       pg_atomic_read_u32(&relay.slot->backlog_counted) != 0});
+            relay.parts->engine.start(
+                stored, {pg_atomic_read_u64(&relay.slot->relay.backlog_base),
+                         pg_atomic_read_u32(&relay.slot->relay.backlog_counted) != 0});
         });
     relay.parts->stats.attach(MyDatabaseId);
 }

@@ -259,7 +259,7 @@ PgSource::save(const Position &position, std::int64_t published_total)
             end_transaction();
         });
     if (result == SaveResult::done)
-        announce_position(slot_);
+        announce_position(&slot_->relay);
     return result;
 }
 
@@ -285,9 +285,9 @@ PgSource::emitted() const noexcept
 void
 PgSource::show_backlog(std::uint64_t base, bool counted) noexcept
 {
-    pg_atomic_write_u64(&slot_->backlog_base, base);
+    pg_atomic_write_u64(&slot_->relay.backlog_base, base);
     if (counted)
-        pg_atomic_write_u32(&slot_->backlog_counted, 1);
+        pg_atomic_write_u32(&slot_->relay.backlog_counted, 1);
 }
 
 bool

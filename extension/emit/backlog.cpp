@@ -21,7 +21,7 @@ TimestampTz warned_at = 0;
 void
 append_behind(StringInfo text, DatabaseSlot *slot)
 {
-    const RelayReport behind = report_of(slot);
+    const RelayReport behind = report_of(&slot->relay);
     appendStringInfo(text, "The relay is %s", relay_state_name(behind.state));
     if (behind.oldest_event_at != 0)
         appendStringInfo(text, "; the oldest unpublished event is from %s",
@@ -114,7 +114,8 @@ extern "C"
         DatabaseSlot *slot = find_slot(MyDatabaseId);
         const int64 limit = settings.max_backlog_events;
         const int64 backlog = slot != nullptr ? backlog_of(slot) : 0;
-        const bool counted = slot != nullptr && pg_atomic_read_u32(&slot->backlog_counted) != 0;
+        const bool counted =
+            slot != nullptr && pg_atomic_read_u32(&slot->relay.backlog_counted) != 0;
         ResultRow row;
         row.add(Int32GetDatum(static_cast<int32>(limit)));
         row.add(Int64GetDatum(backlog_warning_level(limit)), limit == 0);

@@ -168,14 +168,11 @@ announce_commit()
     if (events > 0 && slot != nullptr)
     {
         pg_atomic_fetch_add_u64(&slot->emitted, static_cast<int64>(events));
-        if (awaits_events(slot))
-            wake_relay(slot);
+        if (awaits_events(&slot->relay))
+            wake_relay(&slot->relay);
     }
     if (ledger.deliveries_changed && slot != nullptr)
-    {
-        pg_atomic_fetch_or_u32(&slot->deliveries_changed, kDeliveriesChanged);
-        wake_relay(slot);
-    }
+        tell_of_deliveries(&slot->relay, kDeliveriesChanged);
     if (ledger.relay_requested)
         ask_for_relay(slot);
 }

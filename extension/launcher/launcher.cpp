@@ -36,9 +36,9 @@ bool no_place;           // a database found all entries taken, this turn
 void
 report_state(DatabaseSlot &slot, RelayState state)
 {
-    SpinLockAcquire(&slot.mutex);
-    slot.report.state = state;
-    SpinLockRelease(&slot.mutex);
+    SpinLockAcquire(&slot.relay.mutex);
+    slot.relay.report.state = state;
+    SpinLockRelease(&slot.relay.mutex);
 }
 
 Watch *
@@ -152,7 +152,7 @@ void
 record_exit(Watch &watch)
 {
     DatabaseSlot &slot = slot_of(watch);
-    switch (static_cast<RelayExit>(pg_atomic_read_u32(&slot.relay_exit)))
+    switch (static_cast<RelayExit>(pg_atomic_read_u32(&slot.relay.exit)))
     {
     case RelayExit::no_extension:
         watch.wanted = false;
@@ -237,7 +237,7 @@ start_relay(Watch &watch)
     worker.bgw_main_arg = Int32GetDatum(static_cast<int32>(&watch - watches));
     worker.bgw_notify_pid = MyProcPid;
 
-    pg_atomic_write_u32(&slot.relay_exit, static_cast<uint32>(RelayExit::unexpected));
+    pg_atomic_write_u32(&slot.relay.exit, static_cast<uint32>(RelayExit::unexpected));
     watch.started_at = steady_now();
     // Before it runs, and may say more; see awaits_events().
     report_state(slot, RelayState::starting);
@@ -296,7 +296,7 @@ run_turn()
         }
         if (!watch.seen)
         {
-            end_relay(&slot); // it became a template, or allows no connections
+            end_relay(&slot.relay); // it became a template, or allows no connections
             sleep_ms = Min(sleep_ms, kBusyTurnMs);
             continue;
         }

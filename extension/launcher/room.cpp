@@ -35,16 +35,16 @@ slot_of(const Watch &watch)
 RelayState
 reported_state(DatabaseSlot &slot)
 {
-    SpinLockAcquire(&slot.mutex);
-    const RelayState state = slot.report.state;
-    SpinLockRelease(&slot.mutex);
+    SpinLockAcquire(&slot.relay.mutex);
+    const RelayState state = slot.relay.report.state;
+    SpinLockRelease(&slot.relay.mutex);
     return state;
 }
 
 bool
 is_running(const Watch &watch)
 {
-    return watch.handle != nullptr || pg_atomic_read_u32(&slot_of(watch).relay_pid) != 0;
+    return watch.handle != nullptr || pg_atomic_read_u32(&slot_of(watch).relay.pid) != 0;
 }
 
 void
@@ -55,13 +55,13 @@ report_no_worker(Watch &watch)
     snprintf(why, sizeof(why),
              "no background worker is free: all %d of max_worker_processes are in use",
              max_worker_processes);
-    SpinLockAcquire(&slot.mutex);
+    SpinLockAcquire(&slot.relay.mutex);
     if (!watch.lacks_worker)
-        slot.report.last_error_at = GetCurrentTimestamp();
-    slot.report.state = RelayState::absent;
-    slot.report.ended_by_error = false;
-    strlcpy(slot.report.last_error, why, sizeof(slot.report.last_error));
-    SpinLockRelease(&slot.mutex);
+        slot.relay.report.last_error_at = GetCurrentTimestamp();
+    slot.relay.report.state = RelayState::absent;
+    slot.relay.report.ended_by_error = false;
+    strlcpy(slot.relay.report.last_error, why, sizeof(slot.relay.report.last_error));
+    SpinLockRelease(&slot.relay.mutex);
     watch.lacks_worker = true;
     if (!told_about_no_worker)
         ereport(WARNING,

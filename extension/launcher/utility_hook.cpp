@@ -141,7 +141,7 @@ vacate(DatabaseSlot *slot)
     holds_slots = true;
     pg_atomic_write_u32(&slot->held_by, static_cast<uint32>(MyProcPid));
     pg_memory_barrier();
-    end_relay(slot);
+    end_relay(&slot->relay);
 }
 
 // Ids of subtransactions only grow, so those of an aborted one and of its children are `first` and
@@ -193,10 +193,8 @@ void
 wake_own_relay()
 {
     DatabaseSlot *mine = find_slot(MyDatabaseId);
-    if (mine == nullptr)
-        return;
-    pg_atomic_fetch_or_u32(&mine->deliveries_changed, kDeliveriesPerhapsChanged);
-    wake_relay(mine);
+    if (mine != nullptr)
+        tell_of_deliveries(&mine->relay, kDeliveriesPerhapsChanged);
 }
 
 void

@@ -26,7 +26,7 @@ is_relay()
 {
     DatabaseSlot *slot = find_slot(MyDatabaseId);
     return slot != nullptr &&
-           pg_atomic_read_u32(&slot->relay_pid) == static_cast<uint32>(MyProcPid);
+           pg_atomic_read_u32(&slot->relay.pid) == static_cast<uint32>(MyProcPid);
 }
 
 // Which column it is, from 0 on, or -1. A dropped one is in none.

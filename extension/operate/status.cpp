@@ -63,7 +63,7 @@ read_report(DatabaseSlot *slot)
     if (slot == nullptr)
         explain_absence(&report);
     else
-        report = report_of(slot);
+        report = report_of(&slot->relay);
     if (report.state == RelayState::absent && report.last_error[0] == '\0')
         explain_no_launcher(&report);
     return report;
@@ -84,7 +84,7 @@ shown_pid(DatabaseSlot *slot)
 {
     if (slot == nullptr)
         return 0;
-    const int32 pid = static_cast<int32>(pg_atomic_read_u32(&slot->relay_pid));
+    const int32 pid = static_cast<int32>(pg_atomic_read_u32(&slot->relay.pid));
     return pid == 0 || BackendPidGetProc(pid) == nullptr ? 0 : pid;
 }
 

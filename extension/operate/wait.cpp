@@ -168,9 +168,9 @@ sleep_for(DatabaseSlot *slot, uint64 seen, long ms)
     else
     {
         // Only from here on is a broadcast heard: the end of the look's subtransaction ends it.
-        ConditionVariablePrepareToSleep(&slot->position_written);
-        if (pg_atomic_read_u64(&slot->positions) == seen)
-            (void) ConditionVariableTimedSleep(&slot->position_written, at_most, wait_event);
+        ConditionVariablePrepareToSleep(&slot->relay.position_written);
+        if (pg_atomic_read_u64(&slot->relay.positions) == seen)
+            (void) ConditionVariableTimedSleep(&slot->relay.position_written, at_most, wait_event);
         ConditionVariableCancelSleep();
     }
     CHECK_FOR_INTERRUPTS();
@@ -182,7 +182,7 @@ wait_for(Condition condition, EventPlace place, const Deadline &deadline)
     DatabaseSlot *slot = find_slot(MyDatabaseId);
     for (;;)
     {
-        const uint64 seen = slot != nullptr ? pg_atomic_read_u64(&slot->positions) : 0;
+        const uint64 seen = slot != nullptr ? pg_atomic_read_u64(&slot->relay.positions) : 0;
         const bool holds = look(condition, place);
         const long left = deadline.milliseconds_left();
         if (holds || left == 0)

@@ -28,11 +28,10 @@ request_shared_memory()
 
 // What an entry that is taken does not keep of the database that had it before.
 constexpr pg_atomic_uint32 DatabaseSlot::*kOwn32[] = {
-    &DatabaseSlot::relay_proc,   &DatabaseSlot::relay_pid,          &DatabaseSlot::relay_exit,
-    &DatabaseSlot::relay_wanted, &DatabaseSlot::deliveries_changed, &DatabaseSlot::held_by,
-    &DatabaseSlot::ring_slot,    &DatabaseSlot::backlog_counted,    &DatabaseSlot::numbered_by};
-constexpr pg_atomic_uint64 DatabaseSlot::*kOwn64[] = {
-    &DatabaseSlot::emitted, &DatabaseSlot::backlog_base, &DatabaseSlot::largest_seq};
+    &DatabaseSlot::relay_wanted, &DatabaseSlot::held_by, &DatabaseSlot::ring_slot,
+    &DatabaseSlot::numbered_by};
+constexpr pg_atomic_uint64 DatabaseSlot::*kOwn64[] = {&DatabaseSlot::emitted,
+                                                      &DatabaseSlot::largest_seq};
 
 void
 initialize(SharedState *fresh)
@@ -50,9 +49,7 @@ initialize(SharedState *fresh)
             pg_atomic_init_u32(&(slot.*member), 0);
         for (const auto member : kOwn64)
             pg_atomic_init_u64(&(slot.*member), 0);
-        ConditionVariableInit(&slot.position_written);
-        pg_atomic_init_u64(&slot.positions, 0);
-        SpinLockInit(&slot.mutex);
+        initialize(&slot.relay);
     }
 }
 
@@ -72,47 +69,7 @@ startup_shared_memory()
     LWLockRelease(AddinShmemInitLock);
 }
 
-void
-wake_process(uint32 proc_plus_one)
-{
-    if (proc_plus_one != 0 && proc_plus_one <= ProcGlobal->allProcCount)
-        SetLatch(&ProcGlobal->allProcs[proc_plus_one - 1].procLatch);
-}
-
 } // namespace
-
-const char *
-relay_state_name(RelayState relay_state)
-{
-    switch (relay_state)
-    {
-    case RelayState::absent:
-        return "absent";
-    case RelayState::starting:
-        return "starting";
-    case RelayState::no_extension:
-        return "no_extension";
-    case RelayState::not_configured:
-        return "not_configured";
-    case RelayState::config_error:
-        return "config_error";
-    case RelayState::running:
-        return "running";
-    case RelayState::paused:
-        return "paused";
-    case RelayState::backing_off:
-        return "backing_off";
-    case RelayState::waiting_standby:
-        return "waiting_standby";
-    case RelayState::waiting_lock:
-        return "waiting_lock";
-    case RelayState::stopped:
-        return "stopped";
-    case RelayState::update_required:
-        return "update_required";
-    }
-    return "unknown";
-}
 
 SharedState *
 shared_state()
@@ -174,20 +131,6 @@ own_slot()
     return slot;
 }
 
-RelayReport
-report_of(DatabaseSlot *slot)
-{
-    SpinLockAcquire(&slot->mutex);
-    RelayReport report = slot->report;
-    SpinLockRelease(&slot->mutex);
-    const bool outlives_relay = report.state == RelayState::stopped ||
-                                report.state == RelayState::update_required ||
-                                report.state == RelayState::starting;
-    if (pg_atomic_read_u32(&slot->relay_proc) == 0 && !outlives_relay)
-        report.state = RelayState::absent;
-    return report;
-}
-
 DatabaseSlot *
 claim_slot(Oid database)
 {
@@ -206,22 +149,12 @@ claim_slot(Oid database)
                 pg_atomic_write_u32(&(slot->*member), 0);
             for (const auto member : kOwn64)
                 pg_atomic_write_u64(&(slot->*member), 0);
-            SpinLockAcquire(&slot->mutex);
-            memset(&slot->report, 0, sizeof(slot->report));
-            SpinLockRelease(&slot->mutex);
+            clear(&slot->relay);
             pg_atomic_write_u32(&slot->database, database);
         }
     }
     LWLockRelease(state->lock);
     return slot;
-}
-
-void
-end_relay(DatabaseSlot *slot)
-{
-    const uint32 pid = pg_atomic_read_u32(&slot->relay_pid);
-    if (pid != 0)
-        (void) kill(static_cast<pid_t>(pid), SIGTERM); // gone already: just as well
 }
 
 // Under the lock it is not claimed again, so what is asked now was meant for its database.
@@ -256,33 +189,10 @@ ask_for_relay(DatabaseSlot *slot)
 int64
 backlog_of(DatabaseSlot *slot)
 {
-    const uint64 base = pg_atomic_read_u64(&slot->backlog_base);
+    const uint64 base = pg_atomic_read_u64(&slot->relay.backlog_base);
     pg_read_barrier();
     const int64 waiting = static_cast<int64>(pg_atomic_read_u64(&slot->emitted) - base);
     return Max(waiting, static_cast<int64>(0));
-}
-
-void
-announce_position(DatabaseSlot *slot)
-{
-    pg_atomic_fetch_add_u64(&slot->positions, 1);
-    ConditionVariableBroadcast(&slot->position_written);
-}
-
-bool
-awaits_events(DatabaseSlot *slot)
-{
-    // The events are visible before the state is read, and a new relay's state is written before it
-    // looks for events: one of the two sees the other's.
-    pg_memory_barrier();
-    return *const_cast<const volatile RelayState *>(&slot->report.state) !=
-           RelayState::not_configured;
-}
-
-void
-wake_relay(DatabaseSlot *slot)
-{
-    wake_process(pg_atomic_read_u32(&slot->relay_proc));
 }
 
 void

@@ -35,7 +35,7 @@ bool
 has_relay(Oid database)
 {
     DatabaseSlot *slot = find_slot(database);
-    return slot != nullptr && pg_atomic_read_u32(&slot->relay_proc) != 0;
+    return slot != nullptr && pg_atomic_read_u32(&slot->relay.proc) != 0;
 }
 
 // With the entries' lock held.
