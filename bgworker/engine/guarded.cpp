@@ -36,7 +36,7 @@ Guarded::note_success() noexcept
     if (failures_ > 0)
     {
         char text[128];
-        std::snprintf(text, sizeof text, "outbox relay: %s works again", what_);
+        (void) std::snprintf(text, sizeof text, "outbox relay: %s works again", what_);
         LogLine line;
         line.text = text;
         source_.log(line);

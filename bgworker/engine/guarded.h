@@ -15,7 +15,7 @@ class Guarded
 {
 public:
     Guarded(const char *what, Source &source, Clock &clock,
-            std::int64_t longest_pause_ms = 60 * 1000) noexcept
+            std::int64_t longest_pause_ms = 60L * 1000) noexcept
         : what_(what), source_(source), clock_(clock), longest_pause_ms_(longest_pause_ms)
     {
     }

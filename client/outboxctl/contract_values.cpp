@@ -141,8 +141,9 @@ is_multiple(const json &value, const json &divisor)
 {
     Decimal number = decimal_of(value);
     const Decimal by = decimal_of(divisor);
-    if (number.digits == 0)
-        return true;
+    // 0 is a multiple of all, and all that there is of a divisor that is 0 itself.
+    if (number.digits == 0 || by.digits == 0)
+        return number.digits == 0;
     int tens = number.exponent - by.exponent; // that the digits of the quotient have behind them
     for (; tens < 0; tens++, number.digits /= 10)
         if (number.digits % 10 != 0)

@@ -50,8 +50,9 @@ RedeliverySink::log_failure(const Failure &why) noexcept
     if (std::strcmp(unconnected_.text, why.text) != 0)
     {
         char text[640];
-        std::snprintf(text, sizeof text,
-                      "outbox relay cannot send the events in outbox.deliveries: %s", why.text);
+        (void) std::snprintf(text, sizeof text,
+                             "outbox relay cannot send the events in outbox.deliveries: %s",
+                             why.text);
         LogLine line;
         line.text = text;
         line.level = LogLine::Level::warning;
@@ -109,8 +110,8 @@ RedeliverySink::report(EngineReport &report) const noexcept
     if (last_error_at_ == 0 || last_error_at_ < report.last_error_at)
         return;
     report.last_error_at = last_error_at_;
-    std::snprintf(report.last_error, sizeof report.last_error,
-                  "events in outbox.deliveries cannot be sent: %s", last_error_.text);
+    (void) std::snprintf(report.last_error, sizeof report.last_error,
+                         "events in outbox.deliveries cannot be sent: %s", last_error_.text);
 }
 
 } // namespace outbox

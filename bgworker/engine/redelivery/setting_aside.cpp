@@ -149,9 +149,9 @@ void
 SettingAside::log_more() noexcept
 {
     char detail[128];
-    std::snprintf(detail, sizeof detail,
-                  "%d were named within an hour; outbox.deliveries has the others.",
-                  Told::kMostNamed);
+    (void) std::snprintf(detail, sizeof detail,
+                         "%d were named within an hour; outbox.deliveries has the others.",
+                         Told::kMostNamed);
     LogLine line;
     line.level = LogLine::Level::warning;
     line.text = "outbox: Kafka takes no events for further topics";
@@ -171,15 +171,17 @@ SettingAside::log_refusal(const Event &event, const Failure &failure, bool given
     const int size = static_cast<int>(event.topic.size());
     if (!given_up)
     {
-        std::snprintf(text, sizeof text, "outbox: Kafka takes no events for topic \"%.*s\": %s: %s",
-                      size, event.topic.data(), failure.name, failure.text);
+        (void) std::snprintf(text, sizeof text,
+                             "outbox: Kafka takes no events for topic \"%.*s\": %s: %s", size,
+                             event.topic.data(), failure.name, failure.text);
         line.detail = "Its events wait and are tried again; other topics continue.";
     }
     else
     {
         write_uuid(event.id, id);
-        std::snprintf(text, sizeof text, "outbox: event %s for topic \"%.*s\" has failed: %s: %s",
-                      id, size, event.topic.data(), failure.name, failure.text);
+        (void) std::snprintf(text, sizeof text,
+                             "outbox: event %s for topic \"%.*s\" has failed: %s: %s", id, size,
+                             event.topic.data(), failure.name, failure.text);
         line.detail = blocking ? "Later events of its key wait behind it." : "";
         line.hint = "See outbox.dead_letters; settle it with outbox.retry() or outbox.discard().";
     }

@@ -21,7 +21,7 @@ public:
     // longer than the longest pause between two attempts. Throws std::bad_alloc.
     bool note(Lane topic, std::string_view reason, Steady now, std::int64_t longest_pause_ms)
     {
-        constexpr std::int64_t kQuietMs = 10 * 1000;
+        constexpr std::int64_t kQuietMs = 10L * 1000;
         constexpr std::size_t kMost = 4096;
         if (refused_at_.size() >= kMost)
             refused_at_.clear(); // then some are said again
@@ -42,7 +42,7 @@ public:
     // How that is said: so many topics an hour are named, as there may be thousands.
     Say how(Steady now) noexcept
     {
-        constexpr std::int64_t kHourMs = 3600 * 1000;
+        constexpr std::int64_t kHourMs = 3600L * 1000;
         if (named_ == 0 || has_passed(named_since_, now, kHourMs))
         {
             named_since_ = now;

@@ -45,10 +45,10 @@ Replay::begin_request(Steady now)
     char text[200];
     LogLine line;
     line.text = text;
-    std::snprintf(text, sizeof text, "outbox: replay %s %s: %lld of %lld events left",
-                  request.id_text, request.begun ? "continues" : "begins",
-                  static_cast<long long>(request.total - request.counts.total()),
-                  static_cast<long long>(request.total));
+    (void) std::snprintf(text, sizeof text, "outbox: replay %s %s: %lld of %lld events left",
+                         request.id_text, request.begun ? "continues" : "begins",
+                         static_cast<long long>(request.total - request.counts.total()),
+                         static_cast<long long>(request.total));
     source_.log(line);
 }
 
@@ -103,16 +103,17 @@ Replay::end(Steady now, const char *state)
     LogLine line;
     line.text = text;
     if (flight.done())
-        std::snprintf(text, sizeof text,
-                      "outbox: replay %s is done: %lld events published, %lld refused, %lld not "
-                      "there any more",
-                      request.id_text, static_cast<long long>(flight.counts().published),
-                      static_cast<long long>(flight.counts().refused),
-                      static_cast<long long>(flight.counts().missing));
+        (void) std::snprintf(
+            text, sizeof text,
+            "outbox: replay %s is done: %lld events published, %lld refused, %lld not "
+            "there any more",
+            request.id_text, static_cast<long long>(flight.counts().published),
+            static_cast<long long>(flight.counts().refused),
+            static_cast<long long>(flight.counts().missing));
     else
     {
-        std::snprintf(text, sizeof text, "outbox: replay %s has failed: %s", request.id_text,
-                      request.last_error);
+        (void) std::snprintf(text, sizeof text, "outbox: replay %s has failed: %s", request.id_text,
+                             request.last_error);
         line.level = LogLine::Level::warning;
         line.hint = "See outbox.replays; ask for another one when it is mended.";
     }

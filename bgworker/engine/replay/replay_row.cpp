@@ -21,15 +21,16 @@ ReplayRow::take()
 void
 ReplayRow::note_error(const char *name, const char *text) noexcept
 {
-    std::snprintf(request_.last_error, sizeof(request_.last_error), "%s: %s", name, text);
+    (void) std::snprintf(request_.last_error, sizeof(request_.last_error), "%s: %s", name, text);
     unsaved_ = true;
 }
 
 void
 ReplayRow::note_refusal(const EventNumbers &numbers, const Failure &failure) noexcept
 {
-    std::snprintf(request_.last_error, sizeof(request_.last_error), "event with seq %lld: %s: %s",
-                  static_cast<long long>(numbers.seq), failure.name, failure.text);
+    (void) std::snprintf(request_.last_error, sizeof(request_.last_error),
+                         "event with seq %lld: %s: %s", static_cast<long long>(numbers.seq),
+                         failure.name, failure.text);
     unsaved_ = true;
 }
 

@@ -11,7 +11,7 @@ LibraryLog::add(const char *facility, const char *text) noexcept
     if (count_ == kMost)
         dropped_++;
     else
-        std::snprintf(lines_[count_++], sizeof lines_[0], "%s: %s", facility, text);
+        (void) std::snprintf(lines_[count_++], sizeof lines_[0], "%s: %s", facility, text);
 }
 
 void
@@ -23,12 +23,13 @@ LibraryLog::flush(Source &source) noexcept
     line.text = text;
     for (int i = 0; i < count_; i++)
     {
-        std::snprintf(text, sizeof text, "outbox relay: librdkafka: %s", lines_[i]);
+        (void) std::snprintf(text, sizeof text, "outbox relay: librdkafka: %s", lines_[i]);
         source.log(line);
     }
     if (dropped_ > 0)
     {
-        std::snprintf(text, sizeof text, "outbox relay: %d lines of librdkafka dropped", dropped_);
+        (void) std::snprintf(text, sizeof text, "outbox relay: %d lines of librdkafka dropped",
+                             dropped_);
         source.log(line);
     }
     count_ = 0;

@@ -16,7 +16,7 @@ long
 pause_after(std::int64_t took_ms) noexcept
 {
     constexpr std::int64_t kPauses = 10;
-    constexpr std::int64_t kLongestMs = 10 * 1000;
+    constexpr std::int64_t kLongestMs = 10L * 1000;
     return static_cast<long>(std::min(kPauses * took_ms, kLongestMs));
 }
 

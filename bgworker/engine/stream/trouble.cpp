@@ -53,8 +53,8 @@ Trouble::log_news(Source &source) noexcept
     char text[640];
     if (std::exchange(begun_, false))
     {
-        std::snprintf(text, sizeof text, "outbox relay cannot publish: %s: %s", last_.name,
-                      last_.text);
+        (void) std::snprintf(text, sizeof text, "outbox relay cannot publish: %s: %s", last_.name,
+                             last_.text);
         LogLine line;
         line.level = LogLine::Level::warning;
         line.of_connection = true;
@@ -65,8 +65,9 @@ Trouble::log_news(Source &source) noexcept
     }
     if (std::exchange(ended_, false))
     {
-        std::snprintf(text, sizeof text, "outbox relay publishes again after %u failed attempts",
-                      failures_before_);
+        (void) std::snprintf(text, sizeof text,
+                             "outbox relay publishes again after %u failed attempts",
+                             failures_before_);
         LogLine line;
         line.text = text;
         source.log(line);
@@ -80,8 +81,8 @@ Trouble::report(EngineReport &report) const noexcept
     report.next_attempt_at = is_failing() ? shown_attempt_at_ : 0;
     report.last_error_at = last_at_;
     if (last_at_ != 0)
-        std::snprintf(report.last_error, sizeof report.last_error, "%s: %s", last_.name,
-                      last_.text);
+        (void) std::snprintf(report.last_error, sizeof report.last_error, "%s: %s", last_.name,
+                             last_.text);
 }
 
 } // namespace outbox

@@ -9,7 +9,7 @@ namespace
 {
 
 // Keys kept in memory, and the run of index entries that a large backlog is cut into.
-constexpr std::size_t kKeysInMemory = 128 * 1024;
+constexpr std::size_t kKeysInMemory = 128UL * 1024;
 constexpr std::size_t kZoneEntries = 8192;
 
 } // namespace
