@@ -203,9 +203,11 @@ finish(PGconn *connection, const std::string &name, int timeout_ms, const StopFl
             std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
         if (left <= 0)
         {
-            outcome.error = received == 0
-                                ? "no answer within " + limit + " from " + name
-                                : name + " answers, but did not let us in within " + limit;
+            std::string &error = outcome.error;
+            if (received == 0)
+                error.append("no answer within ").append(limit).append(" from ").append(name);
+            else
+                error.append(name).append(" answers, but did not let us in within ").append(limit);
             return outcome;
         }
         wait_for_socket(PQsocket(connection), next == PGRES_POLLING_READING ? POLLIN : POLLOUT,

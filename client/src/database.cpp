@@ -186,7 +186,7 @@ Database::begin()
     catch (const DatabaseError &error)
     {
         // An older library has reserved the names of settings.
-        const std::string code = error.code();
+        const std::string &code = error.code();
         if (!knows_guard_ || lost() || (code != "42602" && code != "42704"))
             throw;
         knows_guard_ = false;

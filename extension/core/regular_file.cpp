@@ -15,14 +15,11 @@ open_regular_file(const std::string &path, std::string &why)
 {
     const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     struct stat status = {};
-    if (fd < 0 || fstat(fd, &status) != 0)
-        why = std::strerror(errno);
-    else if (!S_ISREG(status.st_mode))
-        why = "it is not a regular file";
-    else if (File file{fdopen(fd, "rb")})
+    const bool known = fd >= 0 && fstat(fd, &status) == 0;
+    File file(known && S_ISREG(status.st_mode) ? fdopen(fd, "rb") : nullptr);
+    if (file)
         return file;
-    else
-        why = std::strerror(errno);
+    why = known && !S_ISREG(status.st_mode) ? "it is not a regular file" : std::strerror(errno);
     if (fd >= 0)
         (void) close(fd);
     return nullptr;

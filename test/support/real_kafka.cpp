@@ -142,7 +142,7 @@ RealKafka::~RealKafka()
 void
 RealKafka::write_shared_classes()
 {
-    const std::string file = shared_classes();
+    const std::string &file = shared_classes();
     const std::string part = file + ".part";
     try
     {
