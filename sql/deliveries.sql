@@ -17,6 +17,7 @@ create table outbox.deliveries (
   settled_by name,
   settled_at timestamptz,
   reason text,
+  emitted_at timestamptz,
   constraint deliveries_pkey primary key (seq),
   constraint deliveries_state_check check (state in ('WAITING', 'RETRYING', 'FAILED', 'DISCARDED'))
 );
@@ -45,6 +46,7 @@ comment on column outbox.deliveries.failed_at is 'When it was refused first.';
 comment on column outbox.deliveries.settled_by is 'Who discarded it.';
 comment on column outbox.deliveries.settled_at is 'When it was discarded.';
 comment on column outbox.deliveries.reason is 'Why it was discarded.';
+-- include delivery_columns
 
 -- A row: the relay is paused.
 create table outbox.pauses (

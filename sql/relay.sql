@@ -37,6 +37,9 @@ create table outbox.relay_position (
   updated_at timestamptz not null,
   rows_counted boolean
 ) with (fillfactor = 50);
+-- For one row, as its versions may be millions: while an old snapshot keeps them, and in their place until the table is
+-- written anew.
+create index relay_position_database on outbox.relay_position (database_oid);
 comment on table outbox.relay_position is
   'How far the relay has published. Written by the relay only; one row, and another one after a restore.';
 comment on column outbox.relay_position.system_identifier is 'Cluster that the position belongs to.';

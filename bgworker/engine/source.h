@@ -131,6 +131,8 @@ public:
 
     // Writes the position, in a transaction of its own. Tells those who wait for it.
     virtual SaveResult save(const Position &position, std::int64_t published_total) = 0;
+    // Whether a session waits for the position to be written.
+    virtual bool is_waited_for() const noexcept = 0;
     // Notes that everything visible in the snapshot is published by now, in a transaction of its
     // own, if the table is not locked.
     virtual void tick(const XidSnapshot &snapshot) = 0;

@@ -25,6 +25,7 @@ namespace
 constexpr std::int64_t kFirstRetryMs = 1000;
 constexpr std::int64_t kLongestRetryMs = 60 * 1000;
 constexpr int kLeastInFlight = 100;
+constexpr int kLeastInFlightKb = 4096;
 
 // The reason may pass without a reload: a file that is being replaced, no thread or descriptor
 // left.
@@ -120,6 +121,14 @@ warn_of_few_events()
                  errdetail("With fewer events in flight, those for a broker that does not answer "
                            "hold up all others."),
                  errhint("Raise it, or remove it.")));
+    if (settings.max_in_flight_kb < kLeastInFlightKb)
+        ereport(WARNING,
+                (errcode(ERRCODE_CONFIG_FILE_ERROR),
+                 errmsg("outbox relay: outbox.max_in_flight_size is %d kB, less than %d kB",
+                        settings.max_in_flight_kb, kLeastInFlightKb),
+                 errdetail("With room for a few events only, those for a broker that does not "
+                           "answer hold up all others."),
+                 errhint("Raise it, unless events are small.")));
 }
 
 void

@@ -263,6 +263,12 @@ PgSource::save(const Position &position, std::int64_t published_total)
     return result;
 }
 
+bool
+PgSource::is_waited_for() const noexcept
+{
+    return outbox::is_waited_for(&slot_->relay);
+}
+
 void
 PgSource::tick(const XidSnapshot &snapshot)
 {

@@ -37,6 +37,7 @@ public:
     void note_removed(const EventNumbers &numbers) noexcept override;
 
     SaveResult save(const Position &position, std::int64_t published_total) override;
+    bool is_waited_for() const noexcept override;
     void tick(const XidSnapshot &snapshot) override;
 
     std::uint64_t emitted() const noexcept override;

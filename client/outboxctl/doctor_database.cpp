@@ -9,6 +9,7 @@
 #include "units.h"
 
 #include "extension/core/kafka_properties.h"
+#include "extension/core/version.h"
 
 #include <fmt/format.h>
 
@@ -47,11 +48,17 @@ examine_library(Database &database, const std::string &installed, const std::str
         database.query("select outbox.version() as version").value(0, "version");
     // A server continues with the library that it was started with.
     const std::string restart = loaded == files ? "" : "Restart the server, then ";
+    // There are no scripts that lead to an older version.
+    const bool needs_newer = compare_versions(loaded, installed) < 0;
+    const std::string remedy = files == installed ? "Restart the server."
+                               : needs_newer      ? "Install the package of version " + installed +
+                                                   " or a later one, then restart the server."
+                                             : restart + update;
     if (loaded != installed)
         add(Level::kProblem,
             "the loaded library is version " + loaded + ", the extension in this database " +
                 installed,
-            files == installed ? "Restart the server." : restart + update);
+            remedy);
     else
     {
         add(Level::kOk, "extension and loaded library are version " + installed);

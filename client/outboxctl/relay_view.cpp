@@ -140,7 +140,7 @@ text_of_state(const std::string &state)
           "docs/operations.md."}},
         {"update_required",
          {Style::kBad, "the extension in this database is of another version than the library",
-          "alter extension outbox update; or what the last error says."}},
+          "What the last error says: alter extension outbox update, or a newer package."}},
         {"absent",
          {Style::kBad, "there is no relay; one is started within a minute",
           "Look for an error in the server's log, and whether max_worker_processes is used up."}},

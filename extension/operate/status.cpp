@@ -113,8 +113,10 @@ extern "C"
         ResultRow row;
         row.add_text(shown_state(report));
         row.add(Int32GetDatum(pid), pid == 0);
-        row.add(Int64GetDatum(slot == nullptr ? 0 : backlog_of(slot)),
-                slot == nullptr || report.state == RelayState::absent);
+        const bool counted =
+            slot != nullptr && pg_atomic_read_u32(&slot->relay.backlog_counted) != 0;
+        row.add(Int64GetDatum(counted ? backlog_of(slot) : 0),
+                !counted || report.state == RelayState::absent);
         row.add_time(report.oldest_event_at);
         row.add(Int32GetDatum(report.in_flight_events));
         row.add(Int64GetDatum(report.in_flight_bytes));

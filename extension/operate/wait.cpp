@@ -167,6 +167,7 @@ sleep_for(DatabaseSlot *slot, uint64 seen, long ms)
     }
     else
     {
+        note_waiting(&slot->relay);
         // Only from here on is a broadcast heard: the end of the look's subtransaction ends it.
         ConditionVariablePrepareToSleep(&slot->relay.position_written);
         if (pg_atomic_read_u64(&slot->relay.positions) == seen)

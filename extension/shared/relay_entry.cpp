@@ -1,5 +1,7 @@
 #include "relay_entry.h"
 
+#include "extension/core/steady.h"
+
 namespace outbox
 {
 
@@ -54,6 +56,7 @@ initialize(RelayEntry *entry)
     pg_atomic_init_u64(&entry->backlog_base, 0);
     ConditionVariableInit(&entry->position_written);
     pg_atomic_init_u64(&entry->positions, 0);
+    pg_atomic_init_u64(&entry->waited_at, 0);
     SpinLockInit(&entry->mutex);
 }
 
@@ -63,6 +66,7 @@ clear(RelayEntry *entry)
     for (const auto member : kOwn32)
         pg_atomic_write_u32(&(entry->*member), 0);
     pg_atomic_write_u64(&entry->backlog_base, 0);
+    pg_atomic_write_u64(&entry->waited_at, 0);
     SpinLockAcquire(&entry->mutex);
     memset(&entry->report, 0, sizeof(entry->report));
     SpinLockRelease(&entry->mutex);
@@ -88,6 +92,20 @@ end_relay(RelayEntry *entry)
     const uint32 pid = pg_atomic_read_u32(&entry->pid);
     if (pid != 0)
         (void) kill(static_cast<pid_t>(pid), SIGTERM); // gone already: just as well
+}
+
+void
+note_waiting(RelayEntry *entry)
+{
+    pg_atomic_write_u64(&entry->waited_at, static_cast<uint64>(steady_now()));
+}
+
+bool
+is_waited_for(RelayEntry *entry)
+{
+    constexpr int64 kMomentUs = 1500 * 1000;
+    const uint64 at = pg_atomic_read_u64(&entry->waited_at);
+    return at != 0 && steady_now() - static_cast<int64>(at) < kMomentUs;
 }
 
 void

@@ -82,6 +82,9 @@ struct RelayEntry
     ConditionVariable position_written;
     pg_atomic_uint64 positions;
 
+    // When a session began to wait for it last, by the steady clock; it begins anew each second.
+    pg_atomic_uint64 waited_at;
+
     slock_t mutex; // guards report
     RelayReport report;
 };
@@ -98,6 +101,10 @@ RelayReport report_of(RelayEntry *entry);
 
 // Asks the relay to end, if there is one: SIGTERM.
 OUTBOX_FOR_RELAY void end_relay(RelayEntry *entry);
+
+// Notes that a session waits for a position; and whether one does, or did a moment ago.
+void note_waiting(RelayEntry *entry);
+OUTBOX_FOR_RELAY bool is_waited_for(RelayEntry *entry);
 
 // Wakes who waits for a position.
 OUTBOX_FOR_RELAY void announce_position(RelayEntry *entry);

@@ -21,6 +21,9 @@ end
 $$;
 alter view outbox.dead_letters set (security_barrier);
 create index deliveries_slot on outbox.deliveries (slot, state);
+alter table outbox.deliveries add emitted_at timestamptz;
+-- include delivery_columns
+create index relay_position_database on outbox.relay_position (database_oid);
 alter table outbox.relay_position add rows_counted boolean;
 -- include position_columns
 -- include relay_status

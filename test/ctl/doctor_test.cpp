@@ -180,6 +180,18 @@ TEST(DoctorServer, ANewUserIsLedFromStepToStep)
               std::string::npos);
 }
 
+// There is no way back from a newer extension.
+TEST(DoctorServer, ANewerExtensionNeedsANewerPackage)
+{
+    const TestDatabase database(cluster());
+    Db db = database.connect();
+    db.exec("update pg_extension set extversion = '9.9' where extname = 'outbox'");
+    const Json report = ctl(connection(cluster(), database.name()), {"doctor", "--json"}).json();
+    EXPECT_EQ(finding(report, "the loaded library is version")["remedy"],
+              "Install the package of version 9.9 or a later one, then restart the server.")
+        << report;
+}
+
 TEST(DoctorServer, AnOlderExtensionIsNamedWhenACommandNeedsANewerOne)
 {
     const TestDatabase database(cluster(), TestDatabase::Extension::kNotInstalled);

@@ -312,6 +312,11 @@ TEST(Settings, FewerThanAHundredEventsInFlightCountAsAHundred)
         << db.value("select r::text from outbox.relay_status r");
     broker.start();
     EXPECT_EQ(db.value("select outbox.drain('20 s')"), "t");
+    db.exec("alter system set outbox.max_in_flight_size = '64kB'");
+    db.exec("select pg_reload_conf()");
+    EXPECT_TRUE(wait_until(
+        std::chrono::seconds(20),
+        [&] { return server.log_contains("outbox relay: outbox.max_in_flight_size is 64 kB"); }));
 }
 
 TEST(Settings, AnEventLargerThanAllThatMayBeInFlightGoesAlone)

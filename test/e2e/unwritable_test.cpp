@@ -258,6 +258,50 @@ TEST(Unwritable, APositionThatTakesLongToWriteIsWrittenRarely)
     scene.expect_each_once();
 }
 
+// Without anybody the position would be written every five seconds and a half.
+TEST(Unwritable, APositionThatTakesLongToWriteIsWrittenSoonerWhileASessionWaitsForIt)
+{
+    Scene scene;
+    scene.db->exec("alter table outbox.relay_position add constraint slow "
+                   "check (pg_sleep(0.5)::text is not null) not valid");
+    const auto begun = Clock::now();
+    for (int i = 0; i < 5; ++i)
+        EXPECT_EQ(scene.db->value("select outbox.wait_published($1, '20 s')",
+                                  scene.db->value("select outbox.emit($1, 'k', 'e', '{}')",
+                                                  scene.database.type())),
+                  "t");
+    EXPECT_LT(since(begun), std::chrono::seconds(15));
+    scene.db->exec("alter table outbox.relay_position drop constraint slow");
+    EXPECT_EQ(scene.db->value("select outbox.drain('60 s')"), "t");
+}
+
+// When an old snapshot has gone the row stays at the end of what its versions took, and VACUUM
+// cannot shorten that.
+TEST(Unwritable, ThePositionIsFoundAtOnceWhereItsVersionsWere)
+{
+    Scene scene;
+    Db holder = scene.database.connect();
+    holder.exec("begin isolation level repeatable read; select count(*) from outbox.events");
+    scene.db->exec("do $$ begin for i in 1..20000 loop update outbox.relay_position "
+                   "set written_by = pg_current_xact_id(); end loop; end $$");
+    holder.exec("commit");
+    // Sooner or later, as other databases' snapshots count as well.
+    ASSERT_TRUE(wait_until(std::chrono::seconds(30),
+                           [&]
+                           {
+                               scene.db->exec("vacuum analyze outbox.relay_position");
+                               return scene.db->value(
+                                          "select relpages > 100 and reltuples between 0 and 5 "
+                                          "from pg_class "
+                                          "where oid = 'outbox.relay_position'::regclass") == "t";
+                           }));
+    const std::string plan =
+        scene.db->value("explain (format json) select * from outbox.current_position");
+    EXPECT_NE(plan.find("relay_position_database"), std::string::npos) << plan;
+    scene.emit(10);
+    EXPECT_EQ(scene.db->value("select outbox.drain('60 s')"), "t");
+}
+
 namespace
 {
 

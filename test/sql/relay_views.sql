@@ -15,6 +15,11 @@ from outbox.relay_status;
 select backlog_events >= (select count(*) from outbox.events) as counts_all, oldest_event_at is not null as has_oldest, backlog_age > '0' as age
 from outbox.relay_status;
 select retrying_events, waiting_events, oldest_waiting_at from outbox.relay_status;
+-- it needs no lock on the events, which others may hold, or want
+begin;
+select r::text <> '' as shown from outbox.relay_status r;
+select count(*) from pg_locks l join pg_class c on c.oid = l.relation where l.pid = pg_backend_pid() and c.relname ~ '^events';
+commit;
 select distinct status, attempts, next_attempt_at, published_at, last_error from outbox.event_status;
 select (select count(*) from outbox.event_status) = (select count(*) from outbox.events) as one_row_each;
 

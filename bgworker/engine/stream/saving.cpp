@@ -11,13 +11,16 @@ namespace
 // While somebody holds an old snapshot, each write leaves a version of the row that cannot be
 // removed, and the next one reads all of them. So writes take a tenth of the time at most: the
 // longer they take, the fewer there are, and of a day there are so few that nobody notices. One
-// that is slow for once, as beside a checkpoint, does not count.
+// that is slow for once, as beside a checkpoint, does not count. While a session waits for the
+// position they may take a third.
 long
-pause_after(std::int64_t took_ms) noexcept
+pause_after(std::int64_t took_ms, bool waited_for) noexcept
 {
     constexpr std::int64_t kPauses = 10;
+    constexpr std::int64_t kPausesWaitedFor = 2;
     constexpr std::int64_t kLongestMs = 10L * 1000;
-    return static_cast<long>(std::min(kPauses * took_ms, kLongestMs));
+    return static_cast<long>(
+        std::min((waited_for ? kPausesWaitedFor : kPauses) * took_ms, kLongestMs));
 }
 
 } // namespace
@@ -31,7 +34,8 @@ Saving::save_if_due(const Progress &progress, const Reached &reached, bool at_on
     *wait_ms = -1;
     if (!is_behind(reached) && !(saved_open_ && reached.caught_up))
         return SaveResult::done;
-    const long interval = std::max(reached.caught_up ? kSaveIdleMs : kSaveMs, pause_ms_);
+    const long interval = std::max(reached.caught_up ? kSaveIdleMs : kSaveMs,
+                                   pause_after(usual_ms_, source_.is_waited_for()));
     const Steady now = clock_.steady();
     const long age = saved_at_.is_never() ? interval : ms_between(saved_at_, now);
     if (age < interval && !at_once)
@@ -45,7 +49,7 @@ Saving::save_if_due(const Progress &progress, const Reached &reached, bool at_on
     if (saved != SaveResult::done)
         return saved;
     const std::int64_t took = ms_between(now, clock_.steady());
-    pause_ms_ = pause_after(std::min(took, took_before_ms_));
+    usual_ms_ = std::min(took, took_before_ms_);
     took_before_ms_ = took;
     saved_prefix_ = reached.prefix;
     saved_redelivered_ = reached.redelivered;

@@ -49,7 +49,7 @@ private:
     std::uint64_t saved_redelivered_ = 0;
     bool saved_open_ = false; // with a window under way
     Steady saved_at_;
-    long pause_ms_ = 0; // after it
+    std::int64_t usual_ms_ = 0; // that writing it takes: the shorter one of the last two
     std::int64_t took_before_ms_ = 0;
     Steady tick_at_;
     bool tick_due_ = false;

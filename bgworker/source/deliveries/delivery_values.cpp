@@ -44,11 +44,13 @@ is_free(int64 seq)
     Oid types[] = {INT8OID};
     Datum values[] = {Int64GetDatum(seq)};
     spi_connect();
-    spi_execute(kExists, 1, types, values, SPI_OK_SELECT);
+    static SPIPlanPtr exists = nullptr;
+    spi_execute_kept(&exists, kExists, 1, types, values, SPI_OK_SELECT);
     bool free = SPI_processed == 0;
     if (!free)
     {
-        spi_execute(kLock, 1, types, values, SPI_OK_SELECT);
+        static SPIPlanPtr lock = nullptr;
+        spi_execute_kept(&lock, kLock, 1, types, values, SPI_OK_SELECT);
         free = SPI_processed > 0;
     }
     SPI_finish();

@@ -16,22 +16,24 @@ namespace
 {
 
 constexpr const char *kAddWaiting =
-    "insert into outbox.deliveries (seq, xid, slot, event_id, lane, topic, partition_key, state, "
-    "blocking) values ($1, $2, $3, $4, $5, $6, $7, 'WAITING', false) on conflict do nothing";
+    "insert into outbox.deliveries (seq, xid, slot, event_id, lane, topic, partition_key, "
+    "emitted_at, state, blocking) values ($1, $2, $3, $4, $5, $6, $7, $8, 'WAITING', false) "
+    "on conflict do nothing";
 
 // A dump may bring any number.
 #define ONE_MORE_ATTEMPT "least(d.attempts, 2147483646) + 1"
 
 constexpr const char *kAddRefused =
     "insert into outbox.deliveries as d (seq, xid, slot, event_id, lane, topic, partition_key, "
-    "state, blocking, attempts, next_attempt_at, last_error, failed_at) "
-    "values ($1, $2, $3, $4, $5, $6, $7, case when $11 = 1 then 'FAILED' else 'RETRYING' end, "
-    "$8, 1, case when $11 = 1 then null else $9 end, $10, clock_timestamp()) "
+    "emitted_at, state, blocking, attempts, next_attempt_at, last_error, failed_at) "
+    "values ($1, $2, $3, $4, $5, $6, $7, $8, "
+    "case when $12 = 1 then 'FAILED' else 'RETRYING' end, "
+    "$9, 1, case when $12 = 1 then null else $10 end, $11, clock_timestamp()) "
     "on conflict (seq) do update set lane = excluded.lane, topic = excluded.topic, "
     "blocking = excluded.blocking, attempts = " ONE_MORE_ATTEMPT
     ", last_error = excluded.last_error, failed_at = coalesce(d.failed_at, excluded.failed_at), "
-    "state = case when $11 > 0 and " ONE_MORE_ATTEMPT " >= $11 then 'FAILED' else 'RETRYING' end, "
-    "next_attempt_at = case when $11 > 0 and " ONE_MORE_ATTEMPT " >= $11 then null else $9 end "
+    "state = case when $12 > 0 and " ONE_MORE_ATTEMPT " >= $12 then 'FAILED' else 'RETRYING' end, "
+    "next_attempt_at = case when $12 > 0 and " ONE_MORE_ATTEMPT " >= $12 then null else $10 end "
     "where d.state <> 'DISCARDED' and d.event_id = excluded.event_id returning d.state";
 
 constexpr const char *kRemove =
@@ -42,12 +44,13 @@ constexpr const char *kRemove =
 constexpr const char *kRemaining = "select d.seq from outbox.deliveries d "
                                    "where d.seq = any ($1) and d.state <> 'DISCARDED'";
 
-constexpr int kAddColumns = 7;
+constexpr int kAddColumns = 8;
 
 void
 set_event(const Event &event, Lane lane, Oid *types, Datum *values)
 {
-    const Oid event_types[] = {INT8OID, INT8OID, INT2OID, UUIDOID, INT8OID, TEXTOID, TEXTOID};
+    const Oid event_types[] = {INT8OID, INT8OID, INT2OID, UUIDOID,
+                               INT8OID, TEXTOID, TEXTOID, TIMESTAMPTZOID};
     memcpy(types, event_types, sizeof(event_types));
     values[0] = Int64GetDatum(event.numbers.seq);
     values[1] = Int64GetDatum(event.numbers.xid);
@@ -56,6 +59,7 @@ set_event(const Event &event, Lane lane, Oid *types, Datum *values)
     values[4] = Int64GetDatum(static_cast<int64>(lane));
     values[5] = text_datum(event.topic);
     values[6] = text_datum(event.key);
+    values[7] = TimestampTzGetDatum(event.emitted_at);
 }
 
 Written

@@ -18,11 +18,11 @@ namespace
     "and p.rows_counted is distinct from false"
 
 constexpr const char *kWhatCame =
-    "select (select count(*) from outbox.relay_position p where " RESTORED "), "
-    "(select bool_or(p.rows_counted) from outbox.relay_position p where " RESTORED "), "
+    "select count(*), bool_or(p.rows_counted), "
     "exists (select from outbox.restored_deliveries), "
     "exists (select from outbox.dump_rows d where d.table_name = 'dump' "
-    " group by d.bit having count(*) > 1)";
+    " group by d.bit having count(*) > 1) "
+    "from outbox.relay_position p where " RESTORED;
 
 #define COUNT_RESTORED(slot)                                                                       \
     "union all select 'events_" slot "', (select count(*) from outbox.events_" slot                \
@@ -78,14 +78,15 @@ constexpr const char *kLargestNumber =
 
 #define DELIVERY_COLUMNS                                                                           \
     "(seq, xid, slot, event_id, lane, topic, partition_key, state, blocking, attempts, "           \
-    "next_attempt_at, last_error, failed_at, settled_by, settled_at, reason) "
+    "next_attempt_at, last_error, failed_at, settled_by, settled_at, reason, emitted_at) "
 #define DELIVERY_VALUES                                                                            \
     "m.seq, 0, m.slot, m.id, m.lane, m.topic, m.partition_key, m.state, m.blocking, m.attempts, "  \
-    "m.next_attempt_at, m.last_error, m.failed_at, m.settled_by, m.settled_at, m.reason "
+    "m.next_attempt_at, m.last_error, m.failed_at, m.settled_by, m.settled_at, m.reason, "         \
+    "m.emitted_at "
 
 #define RESTORED_COLUMNS                                                                           \
     "r.lane, r.topic, r.partition_key, r.state, r.blocking, r.attempts, r.next_attempt_at, "       \
-    "r.last_error, r.failed_at, r.settled_by, r.settled_at, r.reason "
+    "r.last_error, r.failed_at, r.settled_by, r.settled_at, r.reason, r.emitted_at "
 
 // In the old order: with the old numbers, so that they stay before what was emitted after the
 // restore; with new ones when an event of this database has such a number already, as it is by

@@ -34,6 +34,7 @@ public:
     void note_removed(const EventNumbers &numbers) noexcept override;
     SaveResult save(const Position &position, std::int64_t published_total) override;
     void tick(const XidSnapshot &snapshot) override;
+    bool is_waited_for() const noexcept override { return false; }
     std::uint64_t emitted() const noexcept override { return database_.committed_events(); }
     void show_backlog(std::uint64_t base, bool counted) noexcept override;
     bool routes_changed() const noexcept override;
