@@ -249,6 +249,73 @@ TEST(Routes, ChangesUnderLoadKeepTheOrderOfEachKeyInEachTopic)
     EXPECT_GE(used.size(), 3U);
 }
 
+// Tens of thousands of rows follow a change of routes, which takes seconds. What is new goes out
+// meanwhile, also when routes change again, and when the relay starts anew; with a key of one of
+// the rows as well.
+TEST(Routes, NothingWaitsUntilAllThatWasSetAsideHasFollowed)
+{
+    constexpr int kRows = 20000;
+    Scene scene({"aside", "first", "second", "third", "fourth"});
+    scene.route("aside", scene.topics[0]);
+    scene.db.exec("select outbox.pause('many are set aside')");
+    scene.db.exec("select outbox.emit($1, case when n = 1 then 'k' else n::text end, 'aside', "
+                  "'{}') from generate_series(1, $2::int) n",
+                  scene.database.type(), std::to_string(kRows));
+    scene.db.exec("insert into outbox.deliveries (seq, xid, slot, event_id, lane, topic, "
+                  "partition_key, state, blocking, attempts, failed_at) "
+                  "select e.seq, e.xid, substring(e.tableoid::regclass::text from '\\d+$')::int2, "
+                  "e.id, e.seq, $1, e.aggregate_id, 'FAILED', true, 1, now() from outbox.events e",
+                  scene.topics[0]);
+    const auto end_relay = [&]
+    {
+        const pid_t relay = scene.database.relay_pid();
+        scene.db.exec("select pg_terminate_backend($1::int)", std::to_string(relay));
+        return relay;
+    };
+    const auto restart = [&]
+    {
+        const pid_t relay = end_relay();
+        ASSERT_TRUE(wait_until(kLimit,
+                               [&]
+                               {
+                                   const pid_t now = scene.database.relay_pid();
+                                   return now > 0 && now != relay;
+                               }));
+    };
+    restart();
+    scene.db.exec("select outbox.resume()");
+    scene.emit("fine");
+    EXPECT_EQ(scene.next().topic, scene.database.topic());
+    const auto left = [&](const std::string &topic)
+    {
+        return std::stoi(
+            scene.db.value("select count(*) from outbox.deliveries where topic <> $1", topic));
+    };
+    for (int change = 1; change <= 4; ++change)
+    {
+        const std::string &topic = scene.topics[static_cast<size_t>(change)];
+        scene.route("aside", topic);
+        if (change == 4)
+            restart();
+        const std::string id = scene.emit("fine");
+        EXPECT_EQ(scene.next().header("id"), id);
+        EXPECT_GT(left(topic), 0) << "change " << change;
+    }
+    EXPECT_TRUE(wait_until(3 * kLimit, [&] { return left(scene.topics[4]) == 0; }));
+
+    // A start that finds lanes by the key of another database.
+    const auto old_lanes = [&] {
+        return std::stoi(scene.db.value("select count(*) from outbox.deliveries where lane = seq"));
+    };
+    EXPECT_TRUE(wait_until(3 * kLimit, [&] { return old_lanes() == 0; }));
+    scene.db.exec("update outbox.deliveries set lane = seq");
+    (void) end_relay();
+    const std::string id = scene.emit("fine");
+    EXPECT_EQ(scene.next().header("id"), id);
+    EXPECT_GT(old_lanes(), 0);
+    EXPECT_TRUE(wait_until(3 * kLimit, [&] { return old_lanes() == 0; }));
+}
+
 // A superuser can switch the checks off.
 TEST(Routes, ATableThatCannotBeUsedLosesNothing)
 {
