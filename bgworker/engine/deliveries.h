@@ -113,9 +113,6 @@ public:
     virtual bool rename_lane(std::int64_t seq, Lane lane) = 0;
     // Up to `count` rows behind `after`, by seq, that are not DISCARDED.
     virtual void rows_behind(std::int64_t after, int count, std::vector<MovedRow> &rows) = 0;
-    // Those of this key, whatever their topics, and of others by chance, by seq; up to `count`, any
-    // of them if there are more.
-    virtual void rows_of_key(std::string_view key, int count, std::vector<MovedRow> &rows) = 0;
     // Gives a row another topic, in this lane. RETRYING and blocking, it becomes WAITING; RETRYING
     // and not blocking it is due at once. FAILED stays FAILED; of others attempts begin anew.
     // False: a person holds it.

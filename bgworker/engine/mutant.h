@@ -42,7 +42,6 @@ enum class Mutant : unsigned char
     paces_by_time_of_day,   // all that waits (in the simulated clock)
     leaves_late_attempts,   // when the clock was set back (in the simulated maintenance)
     keeps_old_lanes,        // of rows that were written by another key
-    forgets_new_lanes,      // that such rows have got, until all have been looked at
     count,
     // These need a history of their own, that was made or found for them.
     counts_before_end,         // what is set aside, when its step may still be rolled back
@@ -85,10 +84,7 @@ enum class Mutant : unsigned char
     reads_past_left,            // rows that a person held while routes changed during a start
     leaves_topics_others,       // of a key that has rows in the line of its partition, at a start
     tries_left,                 // rows that a person held while routes changed, where they were
-    loads_with_results,         // new routes, in the step that notes what was refused by the old
-    waits_for_rows,             // all that is new, until all rows were looked at when routes change
-    passes_rows,                // of its key that were not looked at, when routes change
-    passes_many_rows            // the same, of a key that has many
+    loads_with_results          // new routes, in the step that notes what was refused by the old
 };
 
 inline Mutant mutant = Mutant::none;

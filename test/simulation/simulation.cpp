@@ -42,7 +42,6 @@ public:
                   {history.lanes, 0},
                   history.new_lanes})
     {
-        most_rows_looked_at = history.rows_at_once;
         checker_.watch(database_, cluster_);
         if (history.max_in_flight > 1)
         {

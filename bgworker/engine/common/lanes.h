@@ -99,13 +99,6 @@ public:
         line.since = now;
     }
 
-    void open_closing() noexcept
-    {
-        for (auto &lane : lanes_)
-            if (lane.second.state == State::closing)
-                lane.second.state = State::releasing;
-    }
-
     void clear(Lane lane) noexcept
     {
         if (is_open(state(lane)))

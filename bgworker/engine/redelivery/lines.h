@@ -87,8 +87,6 @@ public:
     void isolate(Lane lane, std::size_t suspects);
     // All lines begin at their first row again, and nothing of them is on its way.
     void begin_again() noexcept;
-    // Nothing goes out for a while, and nothing is to be held in memory for so long.
-    void open_closing() noexcept { lanes_.open_closing(); }
 
     // Something of the line is afloat: in the stream's producer although it was set aside. Until
     // that is not so any more the line stays blocked.

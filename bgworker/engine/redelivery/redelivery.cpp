@@ -7,7 +7,7 @@ namespace outbox
 
 Redelivery::Redelivery(const World &world, const Progress &stream, LastReports &last_reports)
     : deliveries_(world.deliveries), lines_(world.deliveries, stream, agenda_),
-      rows_at_start_(world.deliveries, lines_), aside_(world, lines_, rows_at_start_, agenda_),
+      rows_at_start_(world.deliveries, lines_), aside_(world, lines_, agenda_),
       sink_(world, last_reports), flights_(lines_, agenda_),
       results_(world, lines_, agenda_, aside_),
       reports_(world, lines_, flights_, results_, culprits_),

@@ -37,12 +37,6 @@ public:
     // step, and so are the next four.
     void reload() noexcept { agenda_.reload(); }
     void reload_lines() noexcept { agenda_.reload_lines(); }
-    // In a step: at once, if that was asked for.
-    void load_changes()
-    {
-        if (agenda_.must_reload())
-            load();
-    }
     // Hears its sink. `may_judge`: Kafka can be reached, so that what is late is so by itself.
     // Returns true when there was something.
     bool serve(Steady now, bool may_judge);

@@ -62,7 +62,6 @@ SettingAside::refuse(const Event &event, const Refusal &refusal, const FailurePo
     }
     const bool whole = is_whole(failure);
     const Lane lane = line_blocked_by(event, refusal);
-    rows_at_start_.set_aside(key_lane(event.topic, event.key));
     const bool placed = refusal.placed || OUTBOX_MUTANT(takes_place_again);
     const bool blocking = placed && (whole || blocks_key(event, policy.block));
     const int attempts = std::min(refusal.attempts_before, 64) + 1;
@@ -93,7 +92,6 @@ SettingAside::refuse(const Event &event, const Refusal &refusal, const FailurePo
 void
 SettingAside::set_aside_waiting(const Event &event, Lane lane)
 {
-    rows_at_start_.set_aside(key_lane(event.topic, event.key));
     if (!OUTBOX_MUTANT(sets_aside_nowhere))
         deliveries_.add_waiting(event, lane);
     lines_.join(lane, event.numbers.seq);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "lines.h"
-#include "rows_at_start.h"
 #include "told.h"
 
 #include "bgworker/engine/world.h"
@@ -15,10 +14,9 @@ namespace outbox
 class SettingAside
 {
 public:
-    SettingAside(const World &world, Lines &lines, RowsAtStart &rows_at_start,
-                 Agenda &agenda) noexcept
+    SettingAside(const World &world, Lines &lines, Agenda &agenda) noexcept
         : source_(world.source), deliveries_(world.deliveries), clock_(world.clock),
-          tally_(world.tally), lines_(lines), rows_at_start_(rows_at_start), agenda_(agenda)
+          tally_(world.tally), lines_(lines), agenda_(agenda)
     {
     }
 
@@ -59,7 +57,6 @@ private:
     Clock &clock_;
     Tally &tally_;
     Lines &lines_;
-    RowsAtStart &rows_at_start_;
     Agenda &agenda_;
     Told told_;
 };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "reading.h"
+#include "route_change.h"
 #include "saving.h"
 
 namespace outbox
@@ -129,9 +130,9 @@ private:
     Stuck stuck_;
     StreamReports reports_;
     StartGate start_gate_;
-    RouteChange routes_;
     Passage passage_;
     Reading reading_;
+    RouteChange routes_;
     Saving saving_;
     std::uint64_t writes_ = 0;
     bool in_step_ = false;

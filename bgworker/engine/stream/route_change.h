@@ -3,8 +3,6 @@
 
 #include "bgworker/engine/redelivery/redelivery.h"
 
-#include <string_view>
-#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -12,49 +10,30 @@
 namespace outbox
 {
 
-#ifdef OUTBOX_MUTANTS
-// At once, and of a key: fewer, and it takes many steps also when there are few rows.
-inline int most_rows_looked_at = 1024;
-#endif
-
 // Events in flight were handed over by the previous routes. If one of them is refused now, it is
 // sent again by those, and a later event of its key may be there already. So nothing is handed over
-// until all that is in flight has been acknowledged, or set aside. Then what was set aside moves to
-// where it now belongs. At a start as well: routes may have changed since, and the process before
-// may not have come to that.
-//
-//     following ── a change ──▶ awaiting ── nothing in flight; load() ──▶ moving ── all rows have
-//     been looked at ──▶ following
-//
-// There may be many rows, so they are looked at some at a time, while new events flow. What always
-// holds while moving:
-//
-//   - Nothing of a key is handed over before all rows of that key have been looked at, whatever
-//     their topics: they are looked at out of their turn, look_at(). Of those that move, and so of
-//     the lines that the event may have to join, nothing is unknown then.
-//   - An event of a key that has too many rows for that, or whose rows take too long to read, joins
-//     the line of its key.
-//   - A line that gets a row is known at once, with a barrier.
-//   - Nothing of what was set aside goes out. So it can move at any time, and a line that it has
-//     left or joined is not overtaken by what was in another one.
+// until all that is in flight has been acknowledged, or set aside; then what was set aside moves to
+// where it now belongs, before anything newer goes out.
 //
 // Rows that were written by another key of lanes get the lanes of now: after a restore, which is
-// followed like a change, or an update. Until its rows have been looked at the lines of such lanes
-// hold nobody up; only rows of an event's own key come before it, and these have.
+// followed like a change, or an update.
 //
-// A row moves to the line of its key. Others of that key may wait in the line of the topic or of a
+// It moves to the line of its key. Others of that key may wait in the line of the topic or of a
 // partition there, and what is in the key's line counts as earlier than these. So they follow, and
-// the rows are gone through again until no key has got a line since.
+// the rows are gone through again until no key has got a line since. At a start as well: the
+// process before may not have come to that.
+//
+//     following ── a change ──▶ awaiting ── nothing in flight; load() ──▶ moving ── all is moved
+//     ──▶ following
 class RouteChange
 {
 public:
-    RouteChange(const World &world, Redelivery &redelivery) noexcept
-        : source_(world.source), deliveries_(world.deliveries), clock_(world.clock),
-          redelivery_(redelivery)
+    explicit RouteChange(const World &world) noexcept
+        : source_(world.source), deliveries_(world.deliveries)
     {
     }
 
-    // A setting that routes fall back to was changed, or rows were by the source.
+    // A setting that routes fall back to was changed.
     void note_setting() noexcept { setting_changed_ = true; }
     bool has_changed() const noexcept { return setting_changed_ || source_.routes_changed(); }
 
@@ -63,27 +42,14 @@ public:
     bool is_late(Steady now, bool awaiting) noexcept;
 
     // In a step, with nothing in flight. False: the table is locked.
-    bool load();
+    bool load(Redelivery &redelivery);
     bool is_moving() const noexcept { return moving_; }
-    // In a step: looks at some of what was set aside.
-    void move_some(Steady now);
-
-    enum class RowsOfKey
-    {
-        seen, // all, or there are none
-        read, // just now
-        many  // to be looked at in their turn
-    };
-    // In a step: all rows of the key are looked at before its next event is handed over. Unless
-    // they were seen the source may have read other events since.
-    RowsOfKey look_at(std::string_view key);
-    // The line that an event joins whose key has many.
-    Lane line_behind_many(const Event &event);
-
+    // In a step: moves some of what was set aside.
+    void move_some(Redelivery &redelivery);
     // Rows that a person held then, and not their events' lines: what is new of these waits.
-    bool has_left(Steady now) const noexcept;
+    bool has_left(const Redelivery &redelivery, Steady now) const noexcept;
     // In a step. Returns whether some could be moved.
-    bool move_left(Steady now);
+    bool move_left(Redelivery &redelivery, Steady now);
     // The step has ended; or was rolled back: all is done again. Returns whether it has moved any.
     bool committed() noexcept { return std::exchange(moved_, false); }
     void rolled_back() noexcept
@@ -92,16 +58,12 @@ public:
     }
 
 private:
-    void move(const MovedRow &row);
+    void move(Redelivery &redelivery, const MovedRow &row);
     // Gives the row the value of now for its lane, if it has another one. False: a person holds it.
     bool rename(const MovedRow &row, const Event &event, Lane key, Lane &lane);
-    bool add_line(Lane lane);
-    bool move_to_lane(const MovedRow &row, Lane lane);
 
     Source &source_;
     Deliveries &deliveries_;
-    Clock &clock_;
-    Redelivery &redelivery_;
     bool setting_changed_ = true; // or nothing was loaded yet
     Steady awaiting_since_;       // never: it is not
     bool moving_ = false;
@@ -109,8 +71,6 @@ private:
     std::int64_t moved_up_to_ = 0;
     std::unordered_set<Lane> lines_; // while moving: what may be the line of a key
     bool more_lines_ = false;        // than when the first row was looked at
-    // While moving, by hash: keys that were asked for, and whether they have many rows.
-    std::unordered_map<Lane, bool> keys_;
     Steady left_looked_at_;
 };
 

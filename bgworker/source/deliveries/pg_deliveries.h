@@ -36,7 +36,6 @@ public:
     bool move_to_lane(std::int64_t seq, Lane lane) override;
     bool rename_lane(std::int64_t seq, Lane lane) override;
     void rows_behind(std::int64_t after, int count, std::vector<MovedRow> &rows) override;
-    void rows_of_key(std::string_view key, int count, std::vector<MovedRow> &rows) override;
     bool move_to_topic(std::int64_t seq, std::string_view topic, Lane lane) override;
     void remove_delivered(std::vector<std::int64_t> &seqs) override;
 

@@ -33,41 +33,10 @@ constexpr const char *kMoveTopic =
     " case when d.state = 'RETRYING' and not d.blocking then clock_timestamp() end "
     "where d.seq = $1";
 
-#define MOVED_ROW                                                                                  \
-    "select d.seq, d.xid, d.slot, d.topic, d.lane, "                                               \
-    "d.state = 'WAITING' or (d.state = 'RETRYING' and d.blocking) from outbox.deliveries d "
-
 constexpr const char *kBehind =
-    MOVED_ROW "where d.seq > $1 and d.state <> 'DISCARDED' order by d.seq limit $2";
-
-// By the hash of the index deliveries_keys, as a key may be larger than what an index takes. Those
-// of other keys with this hash come along: were they left out, anybody could have it read many in
-// vain. And of thousands no more are read than are asked for, in whatever order.
-constexpr const char *kOfKey =
-    "with chosen as materialized (" MOVED_ROW
-    "where pg_catalog.hashtextextended(d.partition_key, 0) = "
-    "pg_catalog.hashtextextended($1, 0) and d.state <> 'DISCARDED' limit $2) "
-    "select * from chosen c order by c.seq";
-
-void
-select_moved(const char *statement, Oid type, Datum value, int count, std::vector<MovedRow> &rows)
-{
-    Oid types[] = {type, INT8OID};
-    Datum values[] = {value, Int64GetDatum(static_cast<int64>(count))};
-    spi_connect();
-    spi_execute(statement, 2, types, values, SPI_OK_SELECT);
-    for (uint64 i = 0; i < SPI_processed; i++)
-    {
-        const auto field = [i](int column) { return spi_value(i, column); };
-        const EventNumbers numbers = {DatumGetInt64(field(1)), DatumGetInt64(field(2)),
-                                      DatumGetInt16(field(3))};
-        const std::string_view topic = text_view(DatumGetTextPP(field(4)));
-        const Lane lane = static_cast<Lane>(DatumGetInt64(field(5)));
-        const bool in_line = DatumGetBool(field(6));
-        call_cpp([&] { rows.push_back({numbers, std::string(topic), lane, in_line}); });
-    }
-    SPI_finish();
-}
+    "select d.seq, d.xid, d.slot, d.topic, d.lane, "
+    "d.state = 'WAITING' or (d.state = 'RETRYING' and d.blocking) from outbox.deliveries d "
+    "where d.seq > $1 and d.state <> 'DISCARDED' order by d.seq limit $2";
 
 bool
 set_lane(SPIPlanPtr *plan, const char *statement, int64 seq, Lane lane)
@@ -105,13 +74,25 @@ PgDeliveries::rename_lane(std::int64_t seq, Lane lane)
 void
 PgDeliveries::rows_behind(std::int64_t after, int count, std::vector<MovedRow> &rows)
 {
-    from_postgres([&] { select_moved(kBehind, INT8OID, Int64GetDatum(after), count, rows); });
-}
-
-void
-PgDeliveries::rows_of_key(std::string_view key, int count, std::vector<MovedRow> &rows)
-{
-    from_postgres([&] { select_moved(kOfKey, TEXTOID, text_datum(key), count, rows); });
+    from_postgres(
+        [&]
+        {
+            Oid types[] = {INT8OID, INT8OID};
+            Datum values[] = {Int64GetDatum(after), Int64GetDatum(static_cast<int64>(count))};
+            spi_connect();
+            spi_execute(kBehind, 2, types, values, SPI_OK_SELECT);
+            for (uint64 i = 0; i < SPI_processed; i++)
+            {
+                const auto value = [i](int column) { return spi_value(i, column); };
+                const EventNumbers numbers = {DatumGetInt64(value(1)), DatumGetInt64(value(2)),
+                                              DatumGetInt16(value(3))};
+                const std::string_view topic = text_view(DatumGetTextPP(value(4)));
+                const Lane lane = static_cast<Lane>(DatumGetInt64(value(5)));
+                const bool in_line = DatumGetBool(value(6));
+                call_cpp([&] { rows.push_back({numbers, std::string(topic), lane, in_line}); });
+            }
+            SPI_finish();
+        });
 }
 
 bool

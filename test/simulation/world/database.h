@@ -159,9 +159,8 @@ public:
     void hold_row(Seq seq) { held_.insert(seq); }
     void release_rows() { held_.clear(); }
     void fail_statements(int count) { failing_ = count; }
-    // Of one that is set aside, or read again.
+    // Of one that is set aside.
     void set_cost_of_a_row(Time cost) noexcept { cost_of_a_row_ = cost; }
-    void look_at_row() { clock_.advance(cost_of_a_row_); }
     void kill_after(int calls) { kill_after_ = calls; }
     void set_standby_lag(bool lags);
     bool standby_lags() const { return standby_lags_; }

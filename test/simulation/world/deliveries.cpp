@@ -269,30 +269,17 @@ SimSource::rename_lane(std::int64_t seq, Lane lane)
     return true;
 }
 
-template <class Chosen>
 void
-SimSource::moved_rows(int count, std::vector<MovedRow> &rows, Chosen &&chosen)
+SimSource::rows_behind(std::int64_t after, int count, std::vector<MovedRow> &rows)
 {
     database_.statement(Database::Statement::reads);
     rows.clear();
     for (const auto &[seq, row] : database_.tables().deliveries)
-        if (row.state != DeliveryState::discarded && static_cast<int>(rows.size()) < count &&
-            chosen(row))
+        if (seq > after && row.state != DeliveryState::discarded &&
+            static_cast<int>(rows.size()) < count)
             rows.push_back({to_row(row).numbers, row.topic, row.lane,
                             row.state == DeliveryState::waiting ||
                                 (row.state == DeliveryState::retrying && row.blocking)});
-}
-
-void
-SimSource::rows_behind(std::int64_t after, int count, std::vector<MovedRow> &rows)
-{
-    moved_rows(count, rows, [after](const Delivery &row) { return row.seq > after; });
-}
-
-void
-SimSource::rows_of_key(std::string_view key, int count, std::vector<MovedRow> &rows)
-{
-    moved_rows(count, rows, [key](const Delivery &row) { return row.key == key; });
 }
 
 bool

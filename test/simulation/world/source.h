@@ -63,7 +63,6 @@ public:
     bool move_to_lane(std::int64_t seq, Lane lane) override;
     bool rename_lane(std::int64_t seq, Lane lane) override;
     void rows_behind(std::int64_t after, int count, std::vector<MovedRow> &rows) override;
-    void rows_of_key(std::string_view key, int count, std::vector<MovedRow> &rows) override;
     bool move_to_topic(std::int64_t seq, std::string_view topic, Lane lane) override;
     void remove_delivered(std::vector<std::int64_t> &seqs) override;
     bool is_paused() override;
@@ -77,8 +76,6 @@ public:
 private:
     bool set_event(const EventRow *row, Event &event);
     Delivery make_row(const Event &event, Lane lane) const;
-    template <class Chosen>
-    void moved_rows(int count, std::vector<MovedRow> &rows, Chosen &&chosen);
 
     SimClock &clock_;
     Trace &trace_;
