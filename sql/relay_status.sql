@@ -9,6 +9,7 @@ select
   pg_catalog.clock_timestamp() operator(pg_catalog.-) r.oldest_event_at as backlog_age,
   r.in_flight_events,
   r.in_flight_bytes,
+  -- Every row has one, and only so the index is used, see outbox.relay_position.
   coalesce((select pg_catalog.max(p.published_total) from outbox.relay_position p
     where p.database_oid operator(pg_catalog.>) 0), 0) as published_total,
   r.last_published_at,
