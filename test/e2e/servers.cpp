@@ -44,6 +44,16 @@ stop_servers()
 
 } // namespace
 
+testing::AssertionResult
+exact_after_outage(const Report &report)
+{
+    const bool expected = kafka().recognises_repeats()
+                              ? report.exact()
+                              : report.complete_and_ordered() && report.most_copies <= 2;
+    return (expected ? testing::AssertionSuccess() : testing::AssertionFailure())
+           << report.summary();
+}
+
 int
 run_tests(int argc, char **argv)
 {

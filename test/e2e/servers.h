@@ -19,6 +19,10 @@ namespace outbox::test
 // back.
 Kafka &kafka();
 
+// For a delivery during which kafka() went away and came back: each event once, or, where repeats
+// are not recognised, those of the requests that were under way twice.
+testing::AssertionResult exact_after_outage(const Report &report);
+
 // The PostgreSQL of this run, with the extension preloaded and told of kafka(). Tests that kill or
 // reconfigure a server make their own.
 PgCluster &cluster();

@@ -36,6 +36,9 @@ public:
     // Takes it away without warning; what it acknowledged is there again after start().
     virtual void kill9() = 0;
 
+    // Whether a producer that sends again what was stored, as the answer got lost, makes no repeat.
+    virtual bool recognises_repeats() const = 0;
+
     // Creates a topic and waits until it can be used. `config` as in kafka-topics.sh --config.
     virtual void create_topic(const std::string &topic, int partitions = kDefaultPartitions,
                               const std::map<std::string, std::string> &config = {}) = 0;
@@ -55,6 +58,7 @@ public:
     void start() override;
     void stop() override;
     void kill9() override;
+    bool recognises_repeats() const override { return true; }
     void create_topic(const std::string &topic, int partitions = kDefaultPartitions,
                       const std::map<std::string, std::string> &config = {}) override;
 
@@ -100,6 +104,8 @@ public:
     void start() override { command("up", "state=up"); }
     void stop() override { command("down", "state=down"); }
     void kill9() override { stop(); }
+    // The mock cluster looks at the numbering of transactional producers only.
+    bool recognises_repeats() const override { return false; }
 
     // Only with the default number of partitions and no config: that is what the mock cluster
     // offers.
