@@ -46,6 +46,8 @@ begin
 end
 $$;
 
+-- include initial_rights
+
 -- A column of a table's row type, in a user's table, would block every later change. These types never
 -- have default privileges, only PUBLIC can use them. Dumps take no rights of theirs, and pg_dump warns of each one that has
 -- initial rights: so they have none, and a right that PUBLIC has is taken away whenever it was granted.

@@ -61,6 +61,8 @@ alter extension outbox update;
 select * from open_to_others where grantee <> 'outbox_test_operator';
 select * from not_for_dumps;
 select * from granted except select * from open_to_others;
+-- what people granted is theirs: pg_dump leaves initial rights out
+select pg_describe_object(classoid, objoid, objsubid) from pg_init_privs where initprivs::text ~ 'outbox_test_operator';
 -- who could not use a row type before, is not in the way of a change of its table
 set role outbox_test_operator;
 create temp table mine (delivery outbox.deliveries);
