@@ -21,16 +21,17 @@ namespace
 
 constexpr auto kLook = std::chrono::milliseconds(50);
 
-// Each client has a producer of its own, as services have.
+// Each client has a producer of its own.
 void
-measure_floor(Servers &servers, const std::string &name, Load load, LatencyResult &result)
+measure_produced(Servers &servers, const std::string &name, Load load,
+                 const test::KafkaProperties &properties, Latencies &into)
 {
     const Topic topic(servers.kafka, name);
     std::vector<std::unique_ptr<BareProducer>> producers;
     producers.reserve(static_cast<size_t>(load.clients));
     for (int client = 0; client < load.clients; client++)
-        producers.push_back(std::make_unique<BareProducer>(
-            servers.kafka.bootstrap(), topic.name(), test::KafkaProperties{{"linger.ms", "0"}}));
+        producers.push_back(
+            std::make_unique<BareProducer>(servers.kafka.bootstrap(), topic.name(), properties));
     const auto make_action = [&](int client)
     {
         BareProducer &producer = *producers[static_cast<size_t>(client)];
@@ -45,7 +46,23 @@ measure_floor(Servers &servers, const std::string &name, Load load, LatencyResul
     const Arrivals arrivals = measure_arrivals(servers, topic.name(), load, 1, make_action);
     if (arrivals.missing > 0)
         throw std::runtime_error("records of the bare producer are missing");
-    result.floor.rounds.push_back(arrivals.took);
+    into.rounds.push_back(arrivals.took);
+}
+
+// As services have it.
+void
+measure_floor(Servers &servers, const std::string &name, const Load &load, LatencyResult &result)
+{
+    measure_produced(servers, name, load, {{"linger.ms", "0"}}, result.floor);
+}
+
+// What order after a refusal asks of a relay: one producer, which has one request under way.
+void
+measure_one_by_one(Servers &servers, const std::string &name, Load load, LatencyResult &result)
+{
+    load.clients = 1;
+    measure_produced(servers, name, load, {{"linger.ms", "0"}, {"max.in.flight", "1"}},
+                     result.one_by_one);
 }
 
 // What librdkafka alone takes at this rate, in a process of its own.
@@ -117,6 +134,9 @@ measure_rate(Servers &servers, const LatencyOptions &options, int rate, int roun
     {
         measure_floor(servers, fmt::format("outbox.event.floor_{}_{}", rate, round), load, result);
         show_progress("floor", result.floor);
+        measure_one_by_one(servers, fmt::format("outbox.event.one_{}_{}", rate, round), load,
+                           result);
+        show_progress("one request at a time", result.one_by_one);
         measure_bare_cpu(servers, fmt::format("outbox.event.bare_{}_{}", rate, round), load,
                          result);
 
@@ -183,6 +203,7 @@ to_json(const LatencyResult &result)
                                   {"clients", result.clients},
                                   {"seconds", result.seconds},
                                   {"floor_ms", to_json(result.floor)},
+                                  {"one_by_one_ms", to_json(result.one_by_one)},
                                   {"bare_cpu_seconds_per_million", result.bare_cpu_million},
                                   {"commit_ms", to_json(result.commit)},
                                   {"relay", to_json(result.relay)}};

@@ -56,7 +56,8 @@ struct LatencyResult
     int events_each = 1; // in a transaction
     int seconds = 0;
     int clients = 0;
-    Latencies floor; // from just before produce until the consumer has the record
+    Latencies floor;      // from just before produce until the consumer has the record
+    Latencies one_by_one; // the same by one producer for all, with one request under way
     std::vector<double> bare_cpu_million; // of one producer without a database, as in Way
     Latencies commit; // a transaction with plain INSERTs: COMMIT until its answer
     Way relay;
