@@ -11,10 +11,9 @@ bool
 lock_ring_tables()
 {
     return OidIsValid(get_extension_oid("outbox", true)) &&
-           lock_if_free("relay_position", AccessShareLock) &&
-           lock_if_free("deliveries", RowExclusiveLock) &&
-           lock_if_free("ticks", RowExclusiveLock) && lock_if_free("ring", RowExclusiveLock) &&
-           lock_replay_tables() != OpenResult::locked;
+           lock_wholly("relay_position", AccessShareLock) &&
+           lock_wholly("deliveries", RowExclusiveLock) && lock_wholly("ticks", RowExclusiveLock) &&
+           lock_wholly("ring", RowExclusiveLock) && lock_replay_tables() != OpenResult::locked;
 }
 
 void

@@ -59,7 +59,7 @@ inspect_ring(TimestampTz now)
     begin_transaction();
     bool opened = lock_ring_tables();
     const bool later = opened && has_later_times();
-    if (later && lock_if_free("relay_position", RowExclusiveLock))
+    if (later && lock_wholly("relay_position", RowExclusiveLock))
     {
         ereport(LOG, (errmsg("outbox: times that are in the future count as now"),
                       errdetail("The server's clock was ahead when they were written.")));

@@ -252,8 +252,11 @@ PgSource::save(const Position &position, std::int64_t published_total)
         [&]
         {
             begin_transaction();
-            const OpenResult locked =
+            OpenResult locked =
                 lock_relation(find_own_relation("relay_position"), RowExclusiveLock);
+            if (locked == OpenResult::opened &&
+                !lock_with_indexes("relay_position", RowExclusiveLock))
+                locked = OpenResult::locked;
             if (locked != OpenResult::opened || !save_position(position, published_total))
                 result = locked == OpenResult::locked ? SaveResult::locked : SaveResult::gone;
             end_transaction();

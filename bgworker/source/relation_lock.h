@@ -62,6 +62,13 @@ lock_with_indexes(const char *name, LOCKMODE mode)
     return free;
 }
 
+// As lock_with_indexes(), and what is missing is not free.
+inline bool
+lock_wholly(const char *name, LOCKMODE mode)
+{
+    return lock_if_free(name, mode) && lock_with_indexes(name, mode);
+}
+
 // For statements that name outbox.events, which read all partitions, whatever they ask for.
 inline bool
 lock_events(LOCKMODE mode)

@@ -125,6 +125,19 @@ TEST(Unwritable, ALockOnTheOthersHoldsNothingUp)
     scene.expect_each_once();
 }
 
+// As while an index is moved to another tablespace: a statement would wait for it, and fail.
+TEST(Unwritable, ALockOnAnIndexOfThePositionIsOneOnThePosition)
+{
+    Scene scene;
+    Db locker = scene.database.connect();
+    locker.exec("begin; alter index outbox.relay_position_database set tablespace pg_default");
+    scene.emit(5);
+    EXPECT_TRUE(scene.database.reaches_state("waiting_lock"));
+    locker.exec("commit");
+    EXPECT_EQ(scene.db->value("select outbox.drain('20 s')"), "t");
+    EXPECT_EQ(scene.database.relay_pid(), scene.relay);
+}
+
 TEST(Unwritable, ARelayThatStartsWhileItsPositionIsLockedWaits)
 {
     Scene scene;
