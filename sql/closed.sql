@@ -1,13 +1,12 @@
 -- Start closed: nothing for PUBLIC, nor for whom the default privileges of the role that runs this script would give
--- something. Scripts grant nothing, so whatever an object is born with came from there or is PostgreSQL's default.
--- Of an older object only that is taken away which it has had from the beginning: the rights that an extension's
--- script leaves on an object are taken for the initial ones, which pg_dump does not write, and an upgrade that went
--- over what people were granted since would keep that out of every later dump.
+-- something. Scripts grant nothing, so whatever an object is born with came from there or is PostgreSQL's default. Of an
+-- object that is older than the update (sql/older_objects.sql) only those rights are taken away which it has had from
+-- the beginning, and not where others' rights rest on them.
 do $$
 declare
-  statement text;
+  taken record;
 begin
-  for statement in
+  for taken in
     with objects (kind, name, classid, objid, owner, acl) as (
       select 'schema', pg_catalog.quote_ident(n.nspname), 'pg_catalog.pg_namespace'::regclass, n.oid, n.nspowner,
         coalesce(n.nspacl, pg_catalog.acldefault('n', n.nspowner))
@@ -28,23 +27,39 @@ begin
       where t.typnamespace operator(pg_catalog.=) 'outbox'::regnamespace and t.typtype operator(pg_catalog.<>) 'b'
         and not exists (select from pg_catalog.pg_class c
           where c.reltype operator(pg_catalog.=) t.oid and c.relkind operator(pg_catalog.<>) 'c'))
-    select distinct pg_catalog.format('revoke all on %s %s from %s', o.kind, o.name,
-      case when a.grantee operator(pg_catalog.=) 0 then 'public' else a.grantee::regrole::text end)
+    select o.kind, o.name, a.grantee, 'all' as rights
     from objects o
-    left join pg_catalog.pg_init_privs i
-      on i.classoid operator(pg_catalog.=) o.classid and i.objoid operator(pg_catalog.=) o.objid
-      and i.objsubid operator(pg_catalog.=) 0
     cross join lateral (
       select e.grantee from pg_catalog.aclexplode(o.acl) e where e.grantee operator(pg_catalog.<>) o.owner
       -- So that there are initial rights from now on, even where PUBLIC has none.
-      union select 0 where i.objoid is null) a
-    where i.objoid is null or exists (
-      select from pg_catalog.aclexplode(i.initprivs) b where b.grantee operator(pg_catalog.=) a.grantee)
+      union select 0) a
+    where not exists (select from pg_temp.outbox_older r
+      where r.classid operator(pg_catalog.=) o.classid and r.objid operator(pg_catalog.=) o.objid)
+    union all
+    select o.kind, o.name, e.grantee, pg_catalog.string_agg(e.privilege_type, ', ')
+    from objects o
+    join pg_temp.outbox_older r on r.classid operator(pg_catalog.=) o.classid and r.objid operator(pg_catalog.=) o.objid
+    join pg_catalog.pg_init_privs i on i.classoid operator(pg_catalog.=) o.classid and i.objoid operator(pg_catalog.=) o.objid
+      and i.objsubid operator(pg_catalog.=) 0
+    cross join lateral (
+      select b.grantee, b.privilege_type from pg_catalog.aclexplode(i.initprivs) b
+      intersect select c.grantee, c.privilege_type from pg_catalog.aclexplode(o.acl) c) e
+    where e.grantee operator(pg_catalog.<>) o.owner
+      and (e.grantee operator(pg_catalog.=) 0 or exists (select from pg_catalog.pg_roles m where m.oid operator(pg_catalog.=) e.grantee))
+    group by 1, 2, 3
   loop
-    execute statement;
+    begin
+      execute pg_catalog.format('revoke %s on %s %s from %s', taken.rights, taken.kind, taken.name,
+        case when taken.grantee operator(pg_catalog.=) 0 then 'public' else taken.grantee::regrole::text end);
+    exception when dependent_objects_still_exist then
+      raise warning using message = pg_catalog.format('%s on %s %s stay granted to %s, as others have them from there',
+          taken.rights, taken.kind, taken.name, taken.grantee::regrole),
+        hint = 'They came from default privileges. Take them away by hand if they are not wanted: revoke ... cascade.';
+    end;
   end loop;
 end
 $$;
+drop table pg_temp.outbox_older;
 
 -- include initial_rights
 

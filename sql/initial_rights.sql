@@ -6,21 +6,21 @@ declare
 begin
   for object in
     select i.classoid, i.objoid, i.objsubid, array(
-        select r.item from pg_catalog.unnest(i.initprivs) r (item)
+        select r.item from pg_catalog.unnest(pg_catalog.acldefault(o.kind, o.owner)) r (item)
         where exists (select from pg_catalog.aclexplode(array[r.item]) a where a.grantee operator(pg_catalog.=) o.owner)) as owners
     from (
-      select 'pg_catalog.pg_namespace'::regclass, n.oid, n.nspowner from pg_catalog.pg_namespace n
+      select 'pg_catalog.pg_namespace'::regclass, n.oid, n.nspowner, 'n'::"char" from pg_catalog.pg_namespace n
         where n.oid operator(pg_catalog.=) 'outbox'::regnamespace
       union all
-      select 'pg_catalog.pg_proc'::regclass, p.oid, p.proowner from pg_catalog.pg_proc p
+      select 'pg_catalog.pg_proc'::regclass, p.oid, p.proowner, 'f'::"char" from pg_catalog.pg_proc p
         where p.pronamespace operator(pg_catalog.=) 'outbox'::regnamespace
       union all
-      select 'pg_catalog.pg_class'::regclass, c.oid, c.relowner from pg_catalog.pg_class c
-        where c.relnamespace operator(pg_catalog.=) 'outbox'::regnamespace) o (classid, objid, owner)
+      select 'pg_catalog.pg_class'::regclass, c.oid, c.relowner, (case c.relkind when 'S' then 's' else 'r' end)::"char" from pg_catalog.pg_class c
+        where c.relnamespace operator(pg_catalog.=) 'outbox'::regnamespace) o (classid, objid, owner, kind)
     join pg_catalog.pg_init_privs i on i.classoid operator(pg_catalog.=) o.classid and i.objoid operator(pg_catalog.=) o.objid
     where exists (select from pg_catalog.aclexplode(i.initprivs) a where a.grantee operator(pg_catalog.<>) o.owner)
   loop
-    if pg_catalog.cardinality(object.owners) operator(pg_catalog.=) 0 then -- a column's
+    if object.objsubid operator(pg_catalog.<>) 0 then -- of a column an owner has none by itself
       delete from pg_catalog.pg_init_privs i where i.classoid operator(pg_catalog.=) object.classoid
         and i.objoid operator(pg_catalog.=) object.objoid and i.objsubid operator(pg_catalog.=) object.objsubid;
     else
@@ -33,7 +33,9 @@ begin
     where d.dbid operator(pg_catalog.=) (select b.oid from pg_catalog.pg_database b where b.datname operator(pg_catalog.=) pg_catalog.current_database())
       and d.deptype operator(pg_catalog.=) 'i' and d.refclassid operator(pg_catalog.=) 'pg_catalog.pg_authid'::regclass
       and not exists (select from pg_catalog.pg_init_privs i cross join lateral pg_catalog.aclexplode(i.initprivs) a
-        where i.classoid operator(pg_catalog.=) d.classid and i.objoid operator(pg_catalog.=) d.objid and a.grantee operator(pg_catalog.=) d.refobjid)
+        where i.classoid operator(pg_catalog.=) d.classid and i.objoid operator(pg_catalog.=) d.objid
+          and i.objsubid operator(pg_catalog.=) d.objsubid
+          and (a.grantee operator(pg_catalog.=) d.refobjid or a.grantor operator(pg_catalog.=) d.refobjid))
       and exists (select from pg_catalog.pg_depend m join pg_catalog.pg_extension x on x.oid operator(pg_catalog.=) m.refobjid
           and x.extname operator(pg_catalog.=) 'outbox'
         where m.classid operator(pg_catalog.=) d.classid and m.objid operator(pg_catalog.=) d.objid

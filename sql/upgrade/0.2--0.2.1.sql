@@ -2,6 +2,7 @@
 \echo Use "ALTER EXTENSION outbox UPDATE" to load this file. \quit
 
 -- include library
+-- include older_objects
 
 -- What changes in objects that 0.2 has. First the trigger: it waits for those that emit, who may wait for what is
 -- locked after it. Before PostgreSQL 15 the partitions' triggers do not follow.

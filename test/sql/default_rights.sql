@@ -69,6 +69,32 @@ create temp table mine (delivery outbox.deliveries);
 reset role;
 drop extension outbox;
 alter default privileges revoke all on tables from public, outbox_test_reader;
+alter default privileges revoke all on sequences from public, outbox_test_reader;
+alter default privileges revoke all on functions from outbox_test_reader;
+alter default privileges revoke all on types from outbox_test_reader;
+alter default privileges revoke all on schemas from public, outbox_test_reader;
+-- pg_upgrade brings no initial rights of what has those that it would have anyway: such an object is not new for that
+create extension outbox version '0.2';
+select outbox.grant_operator('outbox_test_operator'), outbox.grant_emitter('outbox_test_operator');
+create temp table held as select * from open_to_others where grantee = 'outbox_test_operator';
+delete from pg_init_privs i using pg_depend d join pg_extension x on x.oid = d.refobjid and x.extname = 'outbox'
+where d.refclassid = 'pg_extension'::regclass and d.deptype = 'e' and i.classoid = d.classid and i.objoid = d.objid;
+alter extension outbox update;
+select split_part(name, '(', 1) as name, grantee, rights from held except select split_part(name, '(', 1), grantee, rights from open_to_others;
+drop extension outbox;
+-- what default privileges gave goes, what the same role was granted besides stays, and so does what others have from it
+alter default privileges grant select on tables to outbox_test_reader;
+alter default privileges grant usage on schemas to outbox_test_reader with grant option;
+create extension outbox version '0.2';
+select outbox.grant_emitter('outbox_test_reader');
+set role outbox_test_reader;
+grant usage on schema outbox to outbox_test_operator;
+reset role;
+alter extension outbox update;
+select name, grantee, rights from open_to_others where name like 'schema %' or name like '% outbox.events' order by 1, 2;
+drop extension outbox;
+alter default privileges revoke all on tables from outbox_test_reader;
+alter default privileges revoke all on schemas from outbox_test_reader;
 \c :home
 set client_min_messages = warning;
 alter database outbox_closed is_template false;
