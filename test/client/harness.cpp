@@ -23,7 +23,7 @@ quick_options(const std::string &consumer, const std::string &topic, const std::
     return options;
 }
 
-RunningConsumer::RunningConsumer(outbox::ConsumerOptions options, outbox::Handler handler)
+RunningConsumer::RunningConsumer(outbox::ConsumerOptions options, outbox::Handler handler, Run run)
 {
     options.log = [this](outbox::LogLevel, const std::string &line)
     {
@@ -32,12 +32,12 @@ RunningConsumer::RunningConsumer(outbox::ConsumerOptions options, outbox::Handle
     };
     consumer_ = std::make_unique<outbox::Consumer>(std::move(options), std::move(handler));
     thread_ = std::thread(
-        [this]
+        [this, run]
         {
             std::exception_ptr failure;
             try
             {
-                consumer_->run();
+                run(*consumer_);
             }
             catch (...)
             {

@@ -30,7 +30,12 @@ outbox::ConsumerOptions quick_options(const std::string &consumer, const std::st
 class RunningConsumer
 {
 public:
-    RunningConsumer(outbox::ConsumerOptions options, outbox::Handler handler);
+    using Run = void (*)(outbox::Consumer &);
+
+    // `run` calls run(), for a test whose name the stacks of the consumer's threads have to tell.
+    RunningConsumer(
+        outbox::ConsumerOptions options, outbox::Handler handler,
+        Run run = [](outbox::Consumer &consumer) { consumer.run(); });
     ~RunningConsumer();
 
     void stop() { consumer_->stop(); }
