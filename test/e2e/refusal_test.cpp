@@ -180,8 +180,12 @@ REAL_KAFKA_TEST(Refusal, NothingOvertakesARefusedEventWhicheverWayTheyMeet)
         ASSERT_TRUE(scene.reaches_status(head, "FAILED")) << scene.describe();
     scene.consumer().read_for(Milliseconds(300));
     for (int round = 0; round < kRounds; ++round)
-        EXPECT_EQ(scene.arrived("k" + std::to_string(round)).size(), 0U)
-            << "round " << round << " of lines of " << 1 + 7 * round % 60;
+    {
+        const std::string key = "k" + std::to_string(round);
+        EXPECT_EQ(scene.arrived(key).size(), 0U)
+            << "a line of " << 1 + 7 * round % 60 << " behind " << heads[round] << ":\n"
+            << scene.describe_key(key);
+    }
     scene.db().exec("select outbox.discard(event_id, 'test') from outbox.dead_letters");
     const Report report = scene.check(heads);
     EXPECT_TRUE(report.complete_and_ordered()) << report.summary() << scene.describe();

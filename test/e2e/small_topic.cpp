@@ -38,7 +38,7 @@ make_topic(const std::string &topic, int partitions, int max_message_bytes)
 
 SmallTopic::SmallTopic(PgCluster &server, const Settings &settings, int partitions,
                        int max_message_bytes)
-    : database_(server, TestDatabase::Extension::kNotInstalled),
+    : server_(server), database_(server, TestDatabase::Extension::kNotInstalled),
       max_message_bytes_(max_message_bytes),
       topic_(make_topic(database_.topic(), partitions, max_message_bytes)),
       consumer_(kafka().bootstrap(), {topic_}),
@@ -132,6 +132,24 @@ SmallTopic::describe()
         "d::text, E'\n'), 'no deliveries') from (select seq, lane, topic, partition_key, state, "
         "blocking, attempts, next_attempt_at - clock_timestamp(), last_error from "
         "outbox.deliveries order by seq limit 10) d");
+}
+
+std::string
+SmallTopic::describe_key(const std::string &key)
+{
+    constexpr size_t kLog = 4000;
+    std::string text;
+    for (const Record &record : consumer_.records())
+        if (record.key == key)
+            text += "offset " + std::to_string(record.offset) + ": " +
+                    record.header("event_type").value_or("") + " " +
+                    record.header("id").value_or("") + "\n";
+    text += db_.value("select string_agg(concat_ws(' ', e.seq, e.id, e.event_type, d), E'\n' "
+                      "order by e.seq) from outbox.events e left join outbox.deliveries d on "
+                      "d.seq = e.seq where e.aggregate_id = $1",
+                      key);
+    const std::string log = server_.log_text();
+    return text + "\n" + log.substr(log.size() - std::min(log.size(), kLog));
 }
 
 Report

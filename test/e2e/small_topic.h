@@ -55,10 +55,15 @@ public:
     // What relay_status and the first rows of outbox.deliveries say, for messages of failed tests.
     std::string describe();
 
+    // What has come for a key, its events with their rows in outbox.deliveries, and the end of the
+    // server's log.
+    std::string describe_key(const std::string &key);
+
     // Compares table and topic, without the events of `left_out`, when everything else has come.
     Report check(const Ids &left_out = {}, Milliseconds limit = std::chrono::seconds(60));
 
 private:
+    PgCluster &server_;
     TestDatabase database_;
     int max_message_bytes_;
     std::string topic_;
