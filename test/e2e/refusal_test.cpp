@@ -167,12 +167,11 @@ REAL_KAFKA_TEST(Refusal, ADiscardedEventIsNotPublishedAfterARestart)
 REAL_KAFKA_TEST(Refusal, NothingOvertakesARefusedEventWhicheverWayTheyMeet)
 {
     constexpr int kRounds = 60;
-    SmallTopic scene(cluster(), {{"outbox.max_attempts", "2"}});
+    SmallTopic scene(cluster(), {{"outbox.max_attempts", "2"}}, 16);
     Ids heads;
     for (int round = 0; round < kRounds; ++round)
     {
         const std::string key = "k" + std::to_string(round);
-        scene.emit("other");
         heads.push_back(scene.emit_too_large(key));
         scene.emit_several(key, 1 + 7 * round % 60);
     }

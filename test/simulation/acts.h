@@ -96,6 +96,7 @@ struct History
     Time active = 10 * kSecond; // then all is put right
     std::uint64_t lanes = 0;    // the key of their hashes, by which they take turns
     bool new_lanes = false;     // by another key whenever the relay starts
+    bool sends_ready = false;   // a fault of producers, see ProducerSettings
     std::vector<Act> acts;      // by time
 };
 

@@ -44,6 +44,25 @@ TEST(MadeHistories, WhatIsAfloatDoesNotFillTheQueue)
     EXPECT_NE(made.outcome(Mutant::afloat_has_no_size), "");
 }
 
+// The first that a producer sends to a partition is refused, and a later event of its key was made
+// ready meanwhile: it would be taken, as the leader knows no number of that producer.
+TEST(MadeHistories, WhatIsReadyBehindARefusedRequestDoesNotGoOut)
+{
+    int seen = 0;
+    for (int tenths = 0; tenths < 200; tenths++)
+    {
+        Made made;
+        made.history().types = 1;
+        made.one(0.5, 0, 0, Act::invalid);
+        for (int i = 0; i < 5; i++)
+            made.one(0.5 + (tenths + i) / 10000.0, 0, 0);
+        EXPECT_EQ(made.outcome(), "") << tenths;
+        made.history().sends_ready = true;
+        seen += made.outcome().substr(0, 5) == "order" ? 1 : 0;
+    }
+    EXPECT_GT(seen, 0);
+}
+
 // A relay that ends in order notes what was acknowledged in its last moments.
 TEST(MadeHistories, ResultsOfTheLastMomentsAreNoted)
 {

@@ -38,7 +38,7 @@ public:
                    history.backoff_max_ms},
                   {history.max_in_flight, static_cast<std::size_t>(history.batch_records),
                    2 * static_cast<std::size_t>(history.max_events) + 100,
-                   2 * static_cast<std::size_t>(history.max_bytes)},
+                   2 * static_cast<std::size_t>(history.max_bytes), history.sends_ready},
                   {history.lanes, 0},
                   history.new_lanes})
     {

@@ -1,5 +1,7 @@
 #include "client_config.h"
 
+#include "refused_connection.h"
+
 #include "extension/core/bootstrap_servers.h"
 #include "extension/core/kafka_properties.h"
 
@@ -171,6 +173,8 @@ make_client_config(const Settings &settings, Secrets &secrets, Failure &why)
     // What librdkafka says before it has a queue for logs would go to stderr.
     rd_kafka_conf_set_log_cb(config.get(), nullptr);
     rd_kafka_conf_set_events(config.get(), RD_KAFKA_EVENT_DR | RD_KAFKA_EVENT_ERROR);
+    if (settings.gapless)
+        end_connections_of_refusals(config.get());
     return config;
 }
 

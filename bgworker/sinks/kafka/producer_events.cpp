@@ -141,6 +141,9 @@ Producer::report_error(rd_kafka_event_t *event, SinkListener &listener) noexcept
         listener.trouble(failure);
         return;
     }
+    // A refusal has ended its connection; were the broker gone, the next client would say so.
+    if (is_dead())
+        return;
     const Masked text(secrets_, rd_kafka_event_error_string(event));
     describe(failure, error, "%s", text.text);
     failure.cls = FailureClass::retriable;

@@ -21,6 +21,9 @@ struct ProducerSettings
     std::size_t max_records = 20; // of a batch
     std::size_t max_queued = 2000;
     std::size_t max_queued_bytes = SIZE_MAX;
+    // The request that is ready when another one is refused goes out all the same, as librdkafka
+    // alone has it; see bgworker/sinks/kafka/refused_connection.h.
+    bool sends_ready = false;
 };
 
 // Hears of what a producer has given up, for the checker.
@@ -139,6 +142,7 @@ private:
     void set_drains(bool drains);
     Time ready_at(const Queue &queue) const;
     void send_batch(const Place &place, Queue &queue);
+    void send_ready(int broker);
     std::size_t requests_to(int broker) const;
     void report(const std::vector<Message> &messages, const Failure *failure);
     void give_up(Queue &queue, const Failure &failure);

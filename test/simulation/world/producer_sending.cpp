@@ -223,6 +223,15 @@ Producer::send_some()
     }
 }
 
+// What was ready for a broker behind the request that it answers.
+void
+Producer::send_ready(int broker)
+{
+    for (auto &[place, queue] : queues_)
+        if (queue.leader == broker && ready_at(queue) <= clock_.at())
+            return send_batch(place, queue);
+}
+
 // --- Answers ---
 
 void
@@ -305,6 +314,7 @@ Producer::answered(std::uint64_t number, Answer answer)
                      [&](const Request &request) { return request.number == number; });
     if (found == requests_.end())
         return;
+    const int broker = found->broker;
     Batch batch = std::move(found->batch);
     requests_.erase(found);
     Queue &queue = queues_[batch.place];
@@ -331,6 +341,8 @@ Producer::answered(std::uint64_t number, Answer answer)
     case Answer::too_large:
     case Answer::invalid:
     case Answer::not_authorized:
+        if (settings_.sends_ready && !dead_)
+            send_ready(broker);
         refuse(queue, batch, answer);
         break;
     case Answer::out_of_order:
