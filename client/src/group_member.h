@@ -143,6 +143,8 @@ private:
     // member: they write to the descriptors, and look up names.
     struct Opaque
     {
+        explicit Opaque(GroupMember *owner) : member(owner) {}
+
         std::atomic<GroupMember *> member; // none from its destructor on
         BrokerNames names;
         const EventFd group_fd;
@@ -182,7 +184,7 @@ private:
     const Options options_;
     const StopBudget &budget_;
     const Log &log_;
-    std::shared_ptr<Opaque> opaque_{new Opaque{{this}, {}, {}, {}}};
+    std::shared_ptr<Opaque> opaque_ = std::make_shared<Opaque>(this);
     KafkaEnd end_{opaque_};
     std::unique_ptr<rd_kafka_t, decltype(&rd_kafka_destroy)> client_;
     Queue group_queue_;
