@@ -29,9 +29,14 @@ refusal(const std::vector<Property> &properties, const std::string &bootstrap = 
     settings.properties = properties.data();
     settings.property_count = properties.size();
     Failure why;
-    const std::unique_ptr<Producer> producer(Producer::create(settings, wake_fd, why));
-    EXPECT_EQ(producer, nullptr);
-    EXPECT_STREQ(name_of(why.cls), "config");
+    // As the relay asks for one, again and again; and without what that adds.
+    for (const bool gapless : {true, true, false})
+    {
+        settings.gapless = gapless;
+        const std::unique_ptr<Producer> producer(Producer::create(settings, wake_fd, why));
+        EXPECT_EQ(producer, nullptr);
+        EXPECT_STREQ(name_of(why.cls), "config");
+    }
     return why;
 }
 
@@ -99,6 +104,20 @@ TEST(KafkaSettings, UnknownNamesAndBadValuesAreNamed)
     EXPECT_THAT(refusal({{"linger.ms", "99999999"}}).text, HasSubstr("linger.ms"));
     EXPECT_THAT(refusal({{"security.protocol", "carrier_pigeon"}}).text,
                 HasSubstr("carrier_pigeon"));
+}
+
+TEST(KafkaSettings, AProducerIsMadeOnceTheConfigurationIsUsable)
+{
+    refusal({{"security.protocol", "ssl"}, {"ssl.ca.location", "/no/such/file"}});
+    const std::string bootstrap = "127.0.0.1:1";
+    Settings settings = test_settings(bootstrap);
+    settings.gapless = true;
+    for (int i = 0; i < 2; i++)
+    {
+        Failure why;
+        const std::unique_ptr<Producer> producer(Producer::create(settings, -1, why));
+        EXPECT_NE(producer, nullptr) << why.text;
+    }
 }
 
 TEST(KafkaSettings, PropertiesThatContradictEachOtherAreRefused)

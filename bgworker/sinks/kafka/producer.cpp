@@ -1,6 +1,7 @@
 #include "producer.h"
 
 #include "client_config.h"
+#include "refused_connection.h"
 #include "shutdown.h"
 #include "signals_blocked.h"
 
@@ -12,6 +13,7 @@
 #include <fcntl.h>
 #include <memory>
 #include <utility>
+#include <vector>
 
 namespace outbox::kafka
 {
@@ -81,6 +83,21 @@ mask_values(const Settings &settings, char *text)
     values.mask(text);
 }
 
+// Configurations that cannot be freed, see has_freed_interceptors(); and whether the last client
+// could not be made.
+struct LeftBehind
+{
+    std::vector<rd_kafka_conf_t *> configs;
+    bool fails = false;
+};
+
+LeftBehind &
+left_behind()
+{
+    static LeftBehind *const all = new LeftBehind; // to the end of the process
+    return *all;
+}
+
 bool
 is_non_blocking(int fd) noexcept
 {
@@ -115,10 +132,34 @@ Producer::start(const Settings &settings, int wake_fd, Failure &why)
     }
     wake_fd_ = wake_fd;
 
+    // A second failure leaves nothing behind: without interceptors a configuration can be freed.
+    if (settings.gapless && left_behind().fails)
+    {
+        Settings plain = settings;
+        plain.gapless = false;
+        if (!make_client(plain, why))
+            return false;
+        rd_kafka_destroy(std::exchange(client_, nullptr));
+    }
+    if (!make_client(settings, why))
+        return false;
+    topics_ = std::make_unique<TopicHandles>(client_);
+    if (!flusher_.start(client_) || !topics_->start(wake_fd))
+    {
+        describe(why, RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE, "no thread could be started");
+        return false;
+    }
+    return open_queue(why);
+}
+
+// Sets client_.
+bool
+Producer::make_client(const Settings &settings, Failure &why)
+{
     ClientConfig config = make_client_config(settings, secrets_, why);
     if (config == nullptr)
         return false;
-
+    left_behind().configs.reserve(left_behind().configs.size() + 1);
     char text[512] = "";
     const SignalsBlocked blocked;
     client_ = rd_kafka_new(RD_KAFKA_PRODUCER, config.get(), text, sizeof text);
@@ -127,17 +168,18 @@ Producer::start(const Settings &settings, int wake_fd, Failure &why)
         mask_values(settings, text);
         secrets_.mask(text);
         describe_config(why, "Correct the Kafka properties.", "%s", text);
+        if (settings.gapless && has_freed_interceptors())
+        {
+            left_behind().configs.push_back(config.release());
+            left_behind().fails = true;
+        }
         return false;
     }
     // Owned by the client from here on.
     static_cast<void>(config.release());
-    topics_ = std::make_unique<TopicHandles>(client_);
-    if (!flusher_.start(client_) || !topics_->start(wake_fd))
-    {
-        describe(why, RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE, "no thread could be started");
-        return false;
-    }
-    return open_queue(why);
+    if (settings.gapless)
+        left_behind().fails = false;
+    return true;
 }
 
 bool

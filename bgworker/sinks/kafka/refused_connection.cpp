@@ -22,6 +22,8 @@ struct Connection
 };
 thread_local Connection connection;
 
+thread_local bool began = false; // the client that is being made
+
 rd_kafka_resp_err_t
 on_request_sent(rd_kafka_t *, int socket, const char *, std::int32_t, std::int16_t request,
                 std::int16_t, std::int32_t, std::size_t, void *) noexcept
@@ -58,6 +60,7 @@ on_acknowledgement(rd_kafka_t *, rd_kafka_message_t *message, void *) noexcept
 rd_kafka_resp_err_t
 on_new(rd_kafka_t *client, const rd_kafka_conf_t *, void *, char *, std::size_t) noexcept
 {
+    began = true;
     const rd_kafka_resp_err_t errors[] = {
         rd_kafka_interceptor_add_on_request_sent(client, kName, on_request_sent, nullptr),
         rd_kafka_interceptor_add_on_response_received(client, kName, on_response_received, nullptr),
@@ -73,8 +76,15 @@ on_new(rd_kafka_t *client, const rd_kafka_conf_t *, void *, char *, std::size_t)
 void
 end_connections_of_refusals(rd_kafka_conf_t *config) noexcept
 {
+    began = false;
     // Fails only when it is there already.
     static_cast<void>(rd_kafka_conf_interceptor_add_on_new(config, kName, on_new, nullptr));
+}
+
+bool
+has_freed_interceptors() noexcept
+{
+    return began;
 }
 
 } // namespace outbox::kafka

@@ -18,4 +18,9 @@ namespace outbox::kafka
 // With one request at a time nobody waits for another answer there.
 void end_connections_of_refusals(rd_kafka_conf_s *config) noexcept;
 
+// Whether a client that was not made after that, in this thread, has freed the interceptors of its
+// configuration: rd_kafka_new() does when it fails late, and rd_kafka_conf_destroy() would free
+// them again (rdkafka.c of 2.0.2, from "fail:" on). Such a configuration must not be destroyed.
+bool has_freed_interceptors() noexcept;
+
 } // namespace outbox::kafka
