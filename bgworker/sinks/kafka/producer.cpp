@@ -137,25 +137,10 @@ Producer::start(const Settings &settings, int wake_fd, Failure &why)
     {
         Settings plain = settings;
         plain.gapless = false;
-        if (!make_client(plain, why))
+        if (std::unique_ptr<Producer>(create(plain, -1, why)) == nullptr)
             return false;
-        rd_kafka_destroy(std::exchange(client_, nullptr));
     }
-    if (!make_client(settings, why))
-        return false;
-    topics_ = std::make_unique<TopicHandles>(client_);
-    if (!flusher_.start(client_) || !topics_->start(wake_fd))
-    {
-        describe(why, RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE, "no thread could be started");
-        return false;
-    }
-    return open_queue(why);
-}
 
-// Sets client_.
-bool
-Producer::make_client(const Settings &settings, Failure &why)
-{
     ClientConfig config = make_client_config(settings, secrets_, why);
     if (config == nullptr)
         return false;
@@ -179,7 +164,13 @@ Producer::make_client(const Settings &settings, Failure &why)
     static_cast<void>(config.release());
     if (settings.gapless)
         left_behind().fails = false;
-    return true;
+    topics_ = std::make_unique<TopicHandles>(client_);
+    if (!flusher_.start(client_) || !topics_->start(wake_fd))
+    {
+        describe(why, RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE, "no thread could be started");
+        return false;
+    }
+    return open_queue(why);
 }
 
 bool

@@ -60,7 +60,6 @@ public:
 private:
     Producer() = default;
     bool start(const Settings &settings, int wake_fd, Failure &why);
-    bool make_client(const Settings &settings, Failure &why);
     bool open_queue(Failure &why) noexcept;
     bool is_dead() const noexcept;
     ProduceResult try_produce(const Record &record, Failure &why);
