@@ -252,11 +252,7 @@ PgSource::save(const Position &position, std::int64_t published_total)
         [&]
         {
             begin_transaction();
-            OpenResult locked =
-                lock_relation(find_own_relation("relay_position"), RowExclusiveLock);
-            if (locked == OpenResult::opened &&
-                !lock_with_indexes("relay_position", RowExclusiveLock))
-                locked = OpenResult::locked;
+            const OpenResult locked = lock_table("relay_position", RowExclusiveLock);
             if (locked != OpenResult::opened || !save_position(position, published_total))
                 result = locked == OpenResult::locked ? SaveResult::locked : SaveResult::gone;
             end_transaction();

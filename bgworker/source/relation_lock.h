@@ -45,28 +45,35 @@ lock_if_free(const char *name, LOCKMODE mode)
 }
 
 // The same with the table's indexes, which the planner locks too, for a statement that must not
-// wait. What is missing cannot be locked, and counts as free.
+// wait.
+inline OpenResult
+lock_table(const char *name, LOCKMODE mode)
+{
+    const Oid oid = find_own_relation(name);
+    OpenResult result = lock_relation(oid, mode);
+    if (result != OpenResult::opened)
+        return result;
+    Relation table = table_open(oid, NoLock);
+    List *indexes = RelationGetIndexList(table);
+    for (int i = 0; i < list_length(indexes) && result != OpenResult::locked; i++)
+        result = lock_relation(list_nth_oid(indexes, i), mode);
+    list_free(indexes);
+    table_close(table, NoLock);
+    return result == OpenResult::locked ? result : OpenResult::opened;
+}
+
+// What is missing cannot be locked, and counts as free.
 inline bool
 lock_with_indexes(const char *name, LOCKMODE mode)
 {
-    const OpenResult result = lock_relation(find_own_relation(name), mode);
-    if (result != OpenResult::opened)
-        return result == OpenResult::missing;
-    Relation table = table_open(find_own_relation(name), NoLock);
-    List *indexes = RelationGetIndexList(table);
-    bool free = true;
-    for (int i = 0; i < list_length(indexes) && free; i++)
-        free = lock_relation(list_nth_oid(indexes, i), mode) != OpenResult::locked;
-    list_free(indexes);
-    table_close(table, NoLock);
-    return free;
+    return lock_table(name, mode) != OpenResult::locked;
 }
 
-// As lock_with_indexes(), and what is missing is not free.
+// And here it does not.
 inline bool
 lock_wholly(const char *name, LOCKMODE mode)
 {
-    return lock_if_free(name, mode) && lock_with_indexes(name, mode);
+    return lock_table(name, mode) == OpenResult::opened;
 }
 
 // For statements that name outbox.events, which read all partitions, whatever they ask for.
