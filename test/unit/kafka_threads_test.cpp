@@ -90,9 +90,10 @@ TEST(KafkaThreads, GuardReachesThreadsStartedMeanwhile)
 
 TEST(KafkaThreads, EndWithTheProducer)
 {
+    const std::string bootstrap = shared_cluster().bootstrap(); // it has threads, too
     const std::set<std::string> before = threads();
     {
-        Driver driver(shared_cluster().bootstrap());
+        Driver driver(bootstrap);
         driver.produce("t", "k", "v");
         ASSERT_TRUE(driver.serve_until_settled());
         EXPECT_GT(threads().size(), before.size());
