@@ -107,6 +107,41 @@ measure_commit(const Database &database, Load load, LatencyResult &result)
     result.commit.rounds.push_back(load.counted_commits());
 }
 
+// What a service that writes twice takes: its transaction, then the record by a producer of its
+// own.
+void
+measure_two_writes(Servers &servers, const Database &database, const std::string &name, Load load,
+                   LatencyResult &result)
+{
+    const Topic topic(servers.kafka, name);
+    database.connect().exec("create table bench_twice (type text, key text, event text, "
+                            "payload jsonb)");
+    std::vector<std::unique_ptr<BareProducer>> producers;
+    for (int client = 0; client < load.clients; client++)
+        producers.push_back(std::make_unique<BareProducer>(
+            servers.kafka.bootstrap(), topic.name(), test::KafkaProperties{{"linger.ms", "0"}}));
+    const auto make_action = [&](int client)
+    {
+        BareProducer &producer = *producers[static_cast<size_t>(client)];
+        const Action commit = transactions(
+            database, "insert into bench_twice select $1, aggregate_id, $2, payload from input",
+            load);
+        return [&load, &producer, commit](int transaction)
+        {
+            commit(transaction);
+            const int first = transaction * load.each;
+            for (int number = first; number < first + load.each; number++)
+                producer.produce(std::to_string(number), payload(number),
+                                 static_cast<uint64_t>(number));
+            producer.serve(0);
+        };
+    };
+    const Arrivals arrivals = measure_arrivals(servers, topic.name(), load, load.each, make_action);
+    if (arrivals.missing > 0)
+        throw std::runtime_error("records of the bare producers are missing");
+    result.two_writes.rounds.push_back(arrivals.took);
+}
+
 void
 measure_relay(Servers &servers, Database &database, const Load &load, LatencyResult &result)
 {
@@ -143,6 +178,9 @@ measure_rate(Servers &servers, const LatencyOptions &options, int rate, int roun
         Database database(servers, fmt::format("latency_{}_{}", rate, round));
         measure_commit(database, load, result);
         show_progress("commit", result.commit);
+        measure_two_writes(servers, database, fmt::format("outbox.event.twice_{}_{}", rate, round),
+                           load, result);
+        show_progress("commit, produce", result.two_writes);
         measure_relay(servers, database, load, result);
         show_progress("relay", result.relay.latencies);
         show_progress("its commit", result.relay.commits);
@@ -206,6 +244,7 @@ to_json(const LatencyResult &result)
                                   {"one_by_one_ms", to_json(result.one_by_one)},
                                   {"bare_cpu_seconds_per_million", result.bare_cpu_million},
                                   {"commit_ms", to_json(result.commit)},
+                                  {"two_writes_ms", to_json(result.two_writes)},
                                   {"relay", to_json(result.relay)}};
     for (const LatencyPeer &peer : result.peers)
     {

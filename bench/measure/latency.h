@@ -59,7 +59,8 @@ struct LatencyResult
     Latencies floor;      // from just before produce until the consumer has the record
     Latencies one_by_one; // the same by one producer for all, with one request under way
     std::vector<double> bare_cpu_million; // of one producer without a database, as in Way
-    Latencies commit; // a transaction with plain INSERTs: COMMIT until its answer
+    Latencies commit;     // a transaction with plain INSERTs: COMMIT until its answer
+    Latencies two_writes; // such a transaction, then a producer of the client's own: as in Way
     Way relay;
     std::vector<LatencyPeer> peers;
 };
