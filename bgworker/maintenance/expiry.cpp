@@ -179,8 +179,8 @@ Relation
 open_if_free(const char *name)
 {
     const Oid table = find_own_relation(name);
-    return lock_relation(table, RowExclusiveLock) == OpenResult::opened ? table_open(table, NoLock)
-                                                                        : nullptr;
+    return lock_table(table, RowExclusiveLock) == OpenResult::opened ? table_open(table, NoLock)
+                                                                     : nullptr;
 }
 
 void

@@ -47,8 +47,9 @@ summarize_slot(Oid schema, int slot, int current, std::int64_t began)
     const Oid table = get_relname_relid(name, schema);
     snprintf(name, sizeof(name), "events_%d_id", slot);
     const Oid index = get_relname_relid(name, schema);
-    // The lock of brin_summarize_range().
-    if (!OidIsValid(index) || lock_relation(table, ShareUpdateExclusiveLock) != OpenResult::opened)
+    // The locks of brin_summarize_range().
+    if (lock_relation(table, ShareUpdateExclusiveLock) != OpenResult::opened ||
+        lock_relation(index, ShareUpdateExclusiveLock) != OpenResult::opened)
         return false;
     Relation relation = table_open(table, NoLock);
     const BlockNumber blocks = RelationGetNumberOfBlocks(relation);

@@ -172,8 +172,8 @@ move_failed_events(int slot)
     begin_transaction();
     const Oid from = lock_ring_tables() ? table_of(slot) : InvalidOid;
     const Oid to = table_of(ring.facts.current);
-    if (OidIsValid(from) && OidIsValid(to) && ConditionalLockRelationOid(from, RowExclusiveLock) &&
-        ConditionalLockRelationOid(to, RowExclusiveLock))
+    if (lock_table(from, RowExclusiveLock) == OpenResult::opened &&
+        lock_table(to, RowExclusiveLock) == OpenResult::opened)
     {
         if (open_events(&tables) == OpenResult::opened)
             moved = move_settled(&tables, slot, ring.facts.current, kMovedAtOnce);

@@ -178,10 +178,8 @@ write_progress(const ReplayRequest &request, const char *ended)
 OpenResult
 lock_replay_tables()
 {
-    const OpenResult result = lock_relation(find_own_relation("replay_requests"), RowExclusiveLock);
-    return result != OpenResult::opened
-               ? result
-               : lock_relation(find_own_relation("replay_events"), RowExclusiveLock);
+    const OpenResult result = lock_table("replay_requests", RowExclusiveLock);
+    return result != OpenResult::opened ? result : lock_table("replay_events", RowExclusiveLock);
 }
 
 Replays::Found

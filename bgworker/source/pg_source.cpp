@@ -26,9 +26,9 @@ PgSource::open()
 {
     OpenResult opened = open_events(&tables_);
     if (opened == OpenResult::opened)
-        opened = lock_relation(find_own_relation("deliveries"), RowExclusiveLock);
+        opened = lock_table("deliveries", RowExclusiveLock);
     if (opened == OpenResult::opened)
-        opened = lock_relation(find_own_relation("pauses"), AccessShareLock);
+        opened = lock_table("pauses", AccessShareLock);
     return opened;
 }
 
@@ -275,7 +275,7 @@ PgSource::tick(const XidSnapshot &snapshot)
         [&]
         {
             begin_transaction();
-            if (lock_if_free("ticks", RowExclusiveLock))
+            if (lock_wholly("ticks", RowExclusiveLock))
                 save_tick(snapshot);
             end_transaction();
         });

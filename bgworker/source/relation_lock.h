@@ -47,9 +47,8 @@ lock_if_free(const char *name, LOCKMODE mode)
 // The same with the table's indexes, which the planner locks too, for a statement that must not
 // wait.
 inline OpenResult
-lock_table(const char *name, LOCKMODE mode)
+lock_table(Oid oid, LOCKMODE mode)
 {
-    const Oid oid = find_own_relation(name);
     OpenResult result = lock_relation(oid, mode);
     if (result != OpenResult::opened)
         return result;
@@ -60,6 +59,12 @@ lock_table(const char *name, LOCKMODE mode)
     list_free(indexes);
     table_close(table, NoLock);
     return result == OpenResult::locked ? result : OpenResult::opened;
+}
+
+inline OpenResult
+lock_table(const char *name, LOCKMODE mode)
+{
+    return lock_table(find_own_relation(name), mode);
 }
 
 // What is missing cannot be locked, and counts as free.
