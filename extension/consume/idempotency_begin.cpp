@@ -78,15 +78,18 @@ TimestampTz
 later(TimestampTz now, FunctionCallInfo fcinfo, int n, const char *name)
 {
     check_not_null(fcinfo, n, name, "Pass a positive interval.");
-    const TimestampTz then = DatumGetTimestampTz(
-        DirectFunctionCall2(timestamptz_pl_interval, TimestampTzGetDatum(now), PG_GETARG_DATUM(n)));
-    if (then <= now)
+    const Datum given = PG_GETARG_DATUM(n);
+    if (INTERVAL_IS_NOEND(DatumGetIntervalP(given)))
+        return DT_NOEND;
+    const int64 most = END_TIMESTAMP - 1 - now;
+    const int64 us = microseconds_of(given, most);
+    if (us <= 0 || us == most)
         ereport(ERROR,
-                (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("%s must be positive", name),
-                 errdetail("It is %s.",
-                           DatumGetCString(DirectFunctionCall1(interval_out, PG_GETARG_DATUM(n)))),
+                (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                 us <= 0 ? errmsg("%s must be positive", name) : errmsg("%s is too long", name),
+                 errdetail("It is %s.", DatumGetCString(DirectFunctionCall1(interval_out, given))),
                  errhint("Pass an interval such as '24 h'.")));
-    return then;
+    return now + us;
 }
 
 bool

@@ -1,6 +1,7 @@
 // Waiting for the relay: until an event is published, or all are.
 
 #include "extension/emit/transaction.h"
+#include "extension/server/arguments.h"
 #include "extension/server/rolled_back.h"
 #include "extension/shared/shared_state.h"
 #include "extension/trust/kept_statement.h"
@@ -216,10 +217,8 @@ nothing_is_unpublished(EventPlace &)
 Deadline
 deadline_after(Datum timeout)
 {
-    const TimestampTz now = GetCurrentTimestamp();
-    const TimestampTz then = DatumGetTimestampTz(
-        DirectFunctionCall2(timestamptz_pl_interval, TimestampTzGetDatum(now), timeout));
-    if (then > now + kLongestWaitUs)
+    const int64 us = microseconds_of(timeout, 2 * kLongestWaitUs);
+    if (us > kLongestWaitUs)
         ereport(
             ERROR,
             (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -227,7 +226,7 @@ deadline_after(Datum timeout)
              errdetail("It is %s.", DatumGetCString(DirectFunctionCall1(interval_out, timeout))),
              errhint("Call it again, in another statement: while one waits, VACUUM keeps "
                      "the rows that it sees.")));
-    return Deadline(then > now ? then - now : 0);
+    return Deadline(us);
 }
 
 } // namespace

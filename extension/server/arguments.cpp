@@ -36,4 +36,17 @@ checked_consumer(FunctionCallInfo fcinfo, int n)
                         "Name the consumer, so that each one processes the event once.");
 }
 
+int64
+microseconds_of(Datum interval, int64 most)
+{
+    const Interval *given = DatumGetIntervalP(interval);
+    const int64 days = given->month * static_cast<int64>(DAYS_PER_MONTH) + given->day +
+                       given->time / USECS_PER_DAY;
+    const int64 most_days = most / USECS_PER_DAY;
+    if (days > most_days + 1 || days < -most_days - 1)
+        return days > 0 ? most : -most;
+    const int64 sum = days * USECS_PER_DAY + given->time % USECS_PER_DAY;
+    return Max(Min(sum, most), -most);
+}
+
 } // namespace outbox

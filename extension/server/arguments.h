@@ -19,4 +19,9 @@ text *checked_name(FunctionCallInfo fcinfo, int n, const char *name, const char 
 // checked_name() for the name of a consumer.
 text *checked_consumer(FunctionCallInfo fcinfo, int n);
 
+// How long an interval is: days have 24 hours and months 30 days, as when intervals are compared,
+// whatever the clocks of the session's time zone do meanwhile. At least -most, and at most `most`,
+// which leaves room for a day.
+int64 microseconds_of(Datum interval, int64 most);
+
 } // namespace outbox

@@ -90,6 +90,11 @@ extern "C"
 #define WARNING_CLIENT_ONLY WARNING
 #endif
 
+// Intervals have an end before version 17.
+#if PG_VERSION_NUM < 170000
+#define INTERVAL_IS_NOEND(interval) false
+#endif
+
 // Declares an SQL-callable function that other than our own code can see: before version 16
 // PostgreSQL's macro exports only the function's description.
 #define OUTBOX_FUNCTION(name)                                                                      \

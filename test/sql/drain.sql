@@ -37,6 +37,16 @@ select outbox.drain('178000000 years');
 select outbox.wait_published('00000000-0000-4000-8000-00000000dead', '1 month');
 select outbox.drain('-178000000 years') is not null as drained;
 select outbox.drain('-1 s') is not null as drained;
+-- a day is 24 hours, also where the clocks are set back within the next ones
+select set_config('timezone', format('AAA0BBB-1,%s/%s,%s/%s', (t.doy + 180) % 365, 0, t.doy, t.hour), false) is not null as set
+from (select extract(doy from n.at)::int - 1 as doy, extract(hour from n.at)::int as hour
+  from (select clock_timestamp() at time zone 'UTC' + interval '6 h' as at) n) t;
+select clock_timestamp() + interval '1 day' > clock_timestamp() + interval '24.5 h' as long_day;
+select outbox.wait_published('00000000-0000-4000-8000-00000000dead', '1 day');
+select outbox.wait_published('00000000-0000-4000-8000-00000000dead', '1 day 1 us');
+select outbox.wait_published('00000000-0000-4000-8000-00000000dead', '1 month -29 days');
+select outbox.wait_published('00000000-0000-4000-8000-00000000dead', '1 month -30 days');
+reset timezone;
 -- an error within leaves the caller's own savepoints alone
 do $$
 begin

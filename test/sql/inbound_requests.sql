@@ -81,11 +81,21 @@ select outbox.idempotency_begin('shop', 'bad', :'hash', null);
 select outbox.idempotency_begin('shop', 'bad', :'hash', '0');
 select outbox.idempotency_begin('shop', 'bad', :'hash', '-1 s');
 select outbox.idempotency_begin('shop', 'bad', :'hash', '1000000 years');
+select outbox.idempotency_begin('shop', 'bad', :'hash', '-178000000 years');
 select outbox.idempotency_begin('shop', 'bad', :'hash', mode => null);
 select outbox.idempotency_begin('shop', 'bad', :'hash', mode => 'two phase');
 select outbox.idempotency_begin('shop', 'bad', :'hash', lease => null);
 select outbox.idempotency_begin('shop', 'bad', :'hash', mode => 'two_phase', lease => '0');
 select outbox.idempotency_begin('shop', 'bad', :'hash', mode => 'two_phase', ttl => '1 s', lease => '2 s');
+-- a day is 24 hours, also where the clocks are set forward within the next ones
+select set_config('timezone', format('AAA0BBB-1,%s/%s,%s/%s', t.doy, t.hour, (t.doy + 180) % 365, 0), false) is not null as set
+from (select extract(doy from n.at)::int - 1 as doy, extract(hour from n.at)::int as hour
+  from (select clock_timestamp() at time zone 'UTC' + interval '6 h' as at) n) t;
+select clock_timestamp() + interval '1 day' < clock_timestamp() + interval '23.5 h' as short_day;
+begin;
+select outcome from outbox.idempotency_begin('shop', 'short day', :'hash', mode => 'two_phase', ttl => '1 day', lease => '24 h');
+rollback;
+reset timezone;
 select count(*) - :keys as added from outbox.idempotency_keys where expires_at > clock_timestamp();
 select owner from outbox.idempotency_begin('shop', 'k5', :'hash', mode => 'two_phase') \gset
 select outbox.idempotency_complete(null, 'k5', :'owner', 200, '', null, null);
