@@ -3,8 +3,11 @@
 #include "outbox/error.h"
 #include "sql.h"
 #include "text.h"
+#include "unless_committed.h"
 
+#include <cstdlib>
 #include <initializer_list>
+#include <memory>
 
 namespace outbox::v0
 {
@@ -132,6 +135,10 @@ IdempotentRequest::IdempotentRequest(PGconn *connection, std::string scope, std:
     detail::require_text("the scope", scope_);
     detail::require_text("the key", key_);
     require_transaction(connection_, mode_);
+    // Before the key is begun, as this may fail, and is taken back by whatever fails after it.
+    std::uint64_t number = mode_ == RequestMode::single_tx ? detail::follow(connection_) : 0;
+    const auto forget = [&](const std::uint64_t *one) { detail::forget(connection_, *one); };
+    const std::unique_ptr<std::uint64_t, decltype(forget)> following(&number, forget);
     const detail::Result row = detail::exec(
         connection_, kBegin,
         {scope_, key_, Param::bytes(std::string(request_hash)), interval("ttl", options.ttl),
@@ -140,12 +147,15 @@ IdempotentRequest::IdempotentRequest(PGconn *connection, std::string scope, std:
     outcome_ = to_outcome(row.text(0, 0));
     held_ = outcome_ == Outcome::started || outcome_ == Outcome::taken_over;
     if (held_)
-        owner_ = joined({row.text(0, 1), to_hex(request_hash), row.text(0, 7), row.text(0, 8)},
+        owner_ = joined({row.text(0, 1), to_hex(request_hash), row.text(0, 7),
+                         std::to_string(number), row.text(0, 8)},
                         kSeparator);
     if (outcome_ == Outcome::replay)
         response_ = read_response(connection_, row);
     if (!row.is_null(0, 6))
         retry_after_ = std::chrono::milliseconds(std::stoll(row.text(0, 6)));
+    if (held_)
+        number = 0; // the destructor forgets it
 }
 
 std::string
@@ -155,6 +165,15 @@ IdempotentRequest::part(Part number) const
     for (int i = 0; i < number; ++i)
         begin = owner_.find(kSeparator, begin) + 1;
     return owner_.substr(begin, owner_.find(kSeparator, begin) - begin);
+}
+
+std::uint64_t
+IdempotentRequest::followed() const noexcept
+{
+    std::size_t begin = 0;
+    for (int i = 0; i < kFollowed; ++i)
+        begin = owner_.find(kSeparator, begin) + 1;
+    return std::strtoull(owner_.c_str() + begin, nullptr, 10);
 }
 
 void
@@ -204,7 +223,9 @@ IdempotentRequest::end_within(const std::string &transaction)
 {
     held_ = false;
     in_doubt_ = PQtransactionStatus(connection_) == PQTRANS_INTRANS;
-    owner_ = joined({part(kOwner), part(kHash), transaction, part(kLease)}, kSeparator);
+    owner_ = joined({part(kOwner), part(kHash), transaction, part(kFollowed), part(kLease)},
+                    kSeparator);
+    detail::note_answer(connection_, followed());
 }
 
 } // namespace outbox::v0

@@ -32,6 +32,10 @@ constexpr const char *kLeased =
 constexpr const char *kUnanswered =
     "was committed without an answer: those who come with it get a replay of nothing";
 
+constexpr const char *kPerhapsUnanswered =
+    "may be without an answer in a transaction that was committed, as there was a rollback to a "
+    "savepoint in it: then those who come with it get a replay of nothing";
+
 std::string
 literal(PGconn *connection, const std::string &text)
 {
@@ -171,26 +175,48 @@ IdempotentRequest::release_apart() const
     }
 }
 
-// The transaction of single_tx takes the key along, wherever it goes. One that has failed can only
-// be rolled back; another one is none of ours.
+// For the case that the transaction is committed when there is nobody left to ask the server.
+void
+IdempotentRequest::tell_if_unanswered() const
+{
+    const std::string begin =
+        "outbox: idempotency key \"" + key_ + "\" of scope \"" + scope_ + "\" ";
+    detail::tell_if_unanswered(connection_, followed(), begin + kUnanswered + "\n",
+                               begin + kPerhapsUnanswered + "\n");
+}
+
+// The transaction of single_tx takes the key along, wherever it goes. Of one that has failed, or is
+// busy, only its end tells where; another one is none of ours.
 void
 IdempotentRequest::leave_single() const
 {
     const PGTransactionStatusType state = PQtransactionStatus(connection_);
-    if (state != PQTRANS_IDLE && state != PQTRANS_INTRANS)
+    const bool can_ask = (state == PQTRANS_IDLE || state == PQTRANS_INTRANS) &&
+                         !detail::in_pipeline_mode(connection_);
+    if (!can_ask)
+    {
+        tell_if_unanswered();
         return;
+    }
+    const bool within = in_transaction();
     if (!held_)
     {
         const std::string now = ask_state();
-        if (now == "unanswered" && !in_transaction())
+        if (now == "unanswered" && !within)
             warn(kUnanswered);
-        else if (now == "in_progress" && in_transaction())
+        else if (now == "in_progress" && within)
             warn("has no answer any more, as complete() or release() was undone by a rollback to "
                  "a savepoint: if the transaction is committed, those who come with it get a "
                  "replay of nothing");
+        else if (within)
+            tell_if_unanswered();
     }
-    else if (in_transaction())
+    else if (within)
+    {
         release_within();
+        detail::note_answer(connection_, followed());
+        tell_if_unanswered();
+    }
     else if (detail::exec(connection_, kStatus, {part(kTransaction)}).text(0, 0) == "committed")
         warn(kUnanswered);
 }
@@ -234,9 +260,11 @@ IdempotentRequest::~IdempotentRequest()
             leave_single();
         else
             leave_two_phase();
+        detail::forget(connection_, followed());
     }
     catch (const std::exception &error)
     {
+        detail::forget(connection_, followed());
         // 55000: somebody else has the key, or a rollback to a savepoint took it back.
         const auto *refusal = dynamic_cast<const Error *>(&error);
         if (refusal != nullptr && refusal->code() == "55000" &&

@@ -196,6 +196,157 @@ TEST(IdempotentRequestEnd, OfASingleTransactionIsThatOfTheTransactionAndALineTel
                  {"savepoint s", "release", "rollback to s; commit", "unanswered", unanswered}});
 }
 
+namespace
+{
+
+// What is under way on the connection when the object is destroyed.
+enum class Left
+{
+    open,
+    failed,
+    statement, // with more rows to come
+    copy,
+    pipeline
+};
+
+void
+leave(PGconn *connection, Left left)
+{
+    if (left == Left::failed)
+        PQclear(PQexec(connection, "select 1/0"));
+    if (left == Left::statement)
+    {
+        EXPECT_EQ(PQsendQuery(connection, "select generate_series(1, 3)"), 1);
+        EXPECT_EQ(PQsetSingleRowMode(connection), 1);
+        PQclear(PQgetResult(connection));
+    }
+    if (left == Left::copy)
+        PQclear(PQexec(connection, "copy nothing from stdin"));
+    if (left == Left::pipeline)
+    {
+        EXPECT_EQ(PQenterPipelineMode(connection), 1);
+    }
+}
+
+void
+take_up(PGconn *connection, Left left)
+{
+    if (left == Left::copy)
+    {
+        EXPECT_EQ(PQputCopyEnd(connection, nullptr), 1);
+    }
+    while (PGresult *result = PQgetResult(connection))
+        PQclear(result);
+    if (left == Left::pipeline)
+    {
+        EXPECT_EQ(PQexitPipelineMode(connection), 1);
+    }
+}
+
+// A request of single_tx, with savepoints before it, in it and behind its answer.
+struct Course
+{
+    unsigned savepoints; // 1: before, 2: in it, 4: behind
+    const char *call;
+    Left left;
+    const char *way; // how the transaction ends; "" is with its connection
+};
+
+void
+expect_told(EndScene &scene, const Course &course)
+{
+    const auto set = [&](unsigned which, const char *name)
+    {
+        if ((course.savepoints & which) != 0)
+            scene.run(std::string("savepoint ") + name);
+    };
+    scene.run("begin");
+    set(1, "before");
+    std::unique_ptr<IdempotentRequest> request = scene.begin({});
+    set(2, "within");
+    if (course.call[0] == 'c')
+        request->complete({});
+    else if (course.call[0] == 'r')
+        request->release();
+    set(4, "behind");
+    leave(scene.connection.get(), course.left);
+    testing::internal::CaptureStderr();
+    request.reset();
+    EXPECT_EQ(testing::internal::GetCapturedStderr(), "") << "it is too early";
+    testing::internal::CaptureStderr();
+    if (course.way[0] == '\0')
+        scene.connection = scene.connect();
+    else
+    {
+        take_up(scene.connection.get(), course.left);
+        scene.run_all(course.way);
+    }
+    const std::string lines = testing::internal::GetCapturedStderr();
+    const std::string state = scene.state();
+    const bool sure = lines.find("was committed without an answer") != std::string::npos;
+    const bool perhaps = lines.find("may be without an answer") != std::string::npos;
+    if (state == "unanswered")
+    {
+        EXPECT_TRUE(sure || perhaps) << lines;
+    }
+    else
+    {
+        EXPECT_FALSE(sure) << lines;
+        // Only where nobody can know to which savepoint it went.
+        EXPECT_TRUE(!perhaps || ((course.savepoints & 6) != 0 && course.savepoints != 4)) << lines;
+    }
+    EXPECT_EQ(lines.empty(), !sure && !perhaps) << lines;
+}
+
+} // namespace
+
+// Whatever was under way when the object was destroyed, and however the transaction went on.
+TEST(IdempotentRequestEnd, OfASingleTransactionNoCommitWithoutAnAnswerIsPassedOverInSilence)
+{
+    EndScene scene;
+    scene.db.exec("create table nothing (n int)");
+    int unanswered = 0;
+    for (unsigned savepoints = 0; savepoints < 8; ++savepoints)
+        for (const char *call : {"", "complete", "release"})
+            for (const Left left :
+                 {Left::open, Left::failed, Left::statement, Left::copy, Left::pipeline})
+                for (const char *way :
+                     {"", "rollback", "commit", "rollback; begin; commit",
+                      "rollback to before; commit", "rollback to within; commit",
+                      "rollback to behind; commit", "rollback to within; savepoint x; rollback",
+                      "rollback to before; savepoint x; select 1; release x; commit",
+                      "select 1/0; rollback to within; release within; commit"})
+                {
+                    SCOPED_TRACE(std::to_string(savepoints) + "; " + call + "; " +
+                                 std::to_string(static_cast<int>(left)) + "; " + way);
+                    expect_told(scene, {savepoints, call, left, way});
+                    unanswered += scene.state() == "unanswered";
+                    if (PQtransactionStatus(scene.connection.get()) != PQTRANS_IDLE)
+                        scene.run("rollback");
+                }
+    EXPECT_GT(unanswered, 50);
+}
+
+// A commit that is under way, and a transaction that is prepared.
+TEST(IdempotentRequestEnd, ACommitThatIsUnderWayAndAPreparedTransactionAreToldOfToo)
+{
+    EndScene scene;
+    for (const char *sql : {"commit", "prepare transaction 'request'"})
+    {
+        scene.run("begin");
+        std::unique_ptr<IdempotentRequest> request = scene.begin({});
+        EXPECT_EQ(PQsendQuery(scene.connection.get(), sql), 1);
+        testing::internal::CaptureStderr();
+        request.reset();
+        take_up(scene.connection.get(), Left::statement);
+        EXPECT_NE(testing::internal::GetCapturedStderr().find("a replay of nothing"),
+                  std::string::npos)
+            << sql;
+    }
+    scene.db.exec("commit prepared 'request'");
+    EXPECT_EQ(scene.state(), "unanswered");
+}
+
 // As by a statement_timeout at a bad moment: what asks for the transaction's number fails.
 TEST(IdempotentRequestEnd, ACompletionThatFailsInAnyOfItsStatementsGivesTheKeyBack)
 {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
@@ -83,7 +84,13 @@ public:
     // that has been committed without complete(), the work is done and the key stays, without an
     // answer, which a line on stderr tells. Nothing is done in another transaction. In one that is
     // open still the key is released, unless complete() or release() was undone by a rollback to a
-    // savepoint, of which a line tells. What is undone after that nobody tells.
+    // savepoint, of which a line tells. Nothing can be done in a transaction that has failed, or
+    // while a statement, a COPY or a pipeline is under way. If such a transaction is committed or
+    // prepared later, as after a rollback to a savepoint, and the key may be in it without an
+    // answer, a line tells of it then, and so if a savepoint takes back what was done before. For
+    // that libpq shows us the statements of the connection (PQregisterEventProc), from the
+    // constructor on, and the library is never unloaded. A connection that is lost is taken to
+    // have taken its transaction along.
     //
     // With two_phase, outside of a transaction: the key is completed or free, or a line tells why
     // not. Within an open one only its end decides, which is after the object's: a release is part
@@ -125,6 +132,7 @@ private:
         kOwner,
         kHash,        // of the request, in hex
         kTransaction, // in which the key was begun, completed or released
+        kFollowed,    // the number by which that is followed; of single_tx
         kLease        // when it ends; of two_phase
     };
 
@@ -137,6 +145,8 @@ private:
     OUTBOX_LOCAL std::string ask_state() const;
     OUTBOX_LOCAL void release_within() const;
     OUTBOX_LOCAL void release_apart() const;
+    OUTBOX_LOCAL std::uint64_t followed() const noexcept;
+    OUTBOX_LOCAL void tell_if_unanswered() const;
     OUTBOX_LOCAL void leave_single() const;
     OUTBOX_LOCAL void leave_two_phase() const;
     OUTBOX_LOCAL void end_within(const std::string &transaction);
