@@ -144,12 +144,13 @@ struct Outcome
     bool reached = false; // the server has answered, so another address of it would not
 };
 
-// The first notices of a connection that is being made go where libpq lets them go, no others.
+// The first notices of a connection that is being made go on, to where libpq lets them go if nobody
+// wants them, no others.
 class FewNotices
 {
 public:
-    explicit FewNotices(PGconn *connection)
-        : connection_(connection), former_(PQsetNoticeProcessor(connection, &pass, this))
+    FewNotices(PGconn *connection, const Connector::Notices &to)
+        : connection_(connection), to_(to), former_(PQsetNoticeProcessor(connection, &pass, this))
     {
     }
     ~FewNotices() { (void) PQsetNoticeProcessor(connection_, former_, nullptr); }
@@ -160,14 +161,17 @@ private:
     static void pass(void *self, const char *text)
     {
         auto *notices = static_cast<FewNotices *>(self);
-        if (notices->left_ > 0)
-        {
-            notices->left_--;
+        if (notices->left_ <= 0)
+            return;
+        notices->left_--;
+        if (notices->to_)
+            notices->to_(text);
+        else
             notices->former_(nullptr, text);
-        }
     }
 
     PGconn *connection_;
+    const Connector::Notices &to_;
     PQnoticeProcessor former_;
     int left_ = kMostNotices;
 };
@@ -181,10 +185,11 @@ waiting_in(int socket)
 }
 
 Outcome
-finish(PGconn *connection, const std::string &name, int timeout_ms, const StopFlag &stop)
+finish(PGconn *connection, const std::string &name, int timeout_ms, const StopFlag &stop,
+       const Connector::Notices &to)
 {
     Outcome outcome;
-    const FewNotices notices(connection);
+    const FewNotices notices(connection, to);
     // In blocking mode libpq would wait, and read without end, for a server that asks for a
     // password again and again and reads none. What it has said already, to whom it connects, it
     // forgets with that.
@@ -384,7 +389,7 @@ Connector::connect(const StopFlag &stop)
             break;
         }
         Connection connection = start(list[i].settings);
-        const Outcome outcome = finish(connection.get(), list[i].name, timeout_ms, stop);
+        const Outcome outcome = finish(connection.get(), list[i].name, timeout_ms, stop, notices_);
         if (outcome.error.empty())
             return connection;
         errors += (errors.empty() ? "" : "; ") + outcome.error;

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -40,6 +41,11 @@ public:
     // Throws DatabaseError 08001 with what each host said, or Stopped.
     Connection connect(const StopFlag &stop);
 
+    // Where to pass what a server says while it lets us in, instead of libpq's stderr; only the
+    // first notices of an attempt.
+    using Notices = std::function<void(const char *)>;
+    void pass_notices_to(Notices notices) { notices_ = std::move(notices); }
+
     // After an error: one that a server, or libpq, has refused, if there is one; best one that
     // lacks a password.
     Connection take_failed() { return std::move(failed_); }
@@ -60,6 +66,7 @@ private:
     Settings settings_;
     std::chrono::seconds round_;
     NameService names_;
+    Notices notices_;
     Connection failed_{nullptr, &PQfinish};
     std::size_t first_ = 0; // where the next round begins
 };

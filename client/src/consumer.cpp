@@ -155,7 +155,7 @@ public:
     {
         if (!options_.store || options_.store->transactional())
             database_ = std::make_unique<Database>(
-                options_.conninfo, "outbox consumer " + options_.consumer, stop_, budget_);
+                options_.conninfo, "outbox consumer " + options_.consumer, stop_, budget_, log_);
         store_ = options_.store;
         if (!store_)
             store_ = std::make_shared<PostgresStore>(*database_);

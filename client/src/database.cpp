@@ -1,6 +1,7 @@
 #include "database.h"
 
 #include "outbox/error.h"
+#include "text.h"
 
 #include <chrono>
 #include <cstring>
@@ -31,10 +32,30 @@ constexpr const char *kBeginGuarded = "begin; set local outbox.refuse_commit = 1
 } // namespace
 
 Database::Database(const std::string &conninfo, const std::string &application,
-                   const StopFlag &stop, const StopBudget &budget)
-    : connector_(conninfo, application), stop_(stop), budget_(budget),
+                   const StopFlag &stop, const StopBudget &budget, const Log &log)
+    : connector_(conninfo, application), stop_(stop), budget_(budget), log_(log),
       connection_(nullptr, &PQfinish)
 {
+    connector_.pass_notices_to([this](const char *text) { on_notice(this, text); });
+}
+
+// Its severity is only in its text, and may be translated there: then it is taken for the worst.
+void
+Database::on_notice(void *self, const char *text)
+{
+    const Log &log = static_cast<Database *>(self)->log_;
+    LogLevel level = LogLevel::warning;
+    for (const char *less : {"NOTICE:", "INFO:", "LOG:", "DEBUG:"})
+        if (std::strncmp(text, less, std::strlen(less)) == 0)
+            level = LogLevel::info;
+    try
+    {
+        log.write(level, "PostgreSQL: " + bounded(text));
+    }
+    catch (const std::bad_alloc &)
+    {
+        log.warning("PostgreSQL: out of memory for a notice"); // libpq knows no exceptions
+    }
 }
 
 // libpq shows us each result that anybody gets from the connection, so that nothing has to be asked
@@ -66,7 +87,7 @@ Database::connect()
     seen_ = SeenStatements();
     restore_.clear();
     notice_receiver_ = PQsetNoticeReceiver(connection_.get(), nullptr, nullptr);
-    notice_processor_ = PQsetNoticeProcessor(connection_.get(), nullptr, nullptr);
+    (void) PQsetNoticeProcessor(connection_.get(), &on_notice, this);
     if (PQregisterEventProc(connection_.get(), &on_event, "outbox", this) == 0)
         throw std::bad_alloc();
 }

@@ -11,6 +11,7 @@
 #include <libpq-fe.h>
 
 #include "connect.h"
+#include "log.h"
 #include "seen_statements.h"
 #include "sql.h"
 #include "stop_budget.h"
@@ -33,8 +34,9 @@ public:
     };
 
     // Throws UsageError if `conninfo` is not understood.
+    // What the server says beside its answers goes to `log`, unless a handler takes it.
     Database(const std::string &conninfo, const std::string &application, const StopFlag &stop,
-             const StopBudget &budget);
+             const StopBudget &budget, const Log &log);
 
     // The connection, made if there is none. Throws DatabaseError 08001.
     PGconn *connection();
@@ -110,6 +112,7 @@ private:
     };
 
     static int on_event(PGEventId event, void *info, void *self);
+    static void on_notice(void *self, const char *text);
     void cancel() noexcept;
     void connect();
     void wait(short events, AtStop at_stop);
@@ -126,6 +129,7 @@ private:
     Connector connector_;
     const StopFlag &stop_;
     const StopBudget &budget_;
+    const Log &log_;
     Connection connection_;
 
     bool knows_guard_ = true; // of this connection: the setting's name is not refused
@@ -137,7 +141,6 @@ private:
     std::vector<std::string> reported_; // by the server, before it was lent
     std::string restore_;               // statements that follow RESET ALL behind a pooler
     PQnoticeReceiver notice_receiver_ = nullptr;
-    PQnoticeProcessor notice_processor_ = nullptr;
     std::string server_; // of this connection, when it was started
     std::uint64_t session_ = 0;
 };

@@ -29,11 +29,11 @@ constexpr const char *kAllowCommitIfKnown =
     "select case when pg_catalog.current_setting('outbox.refuse_commit', true) is not null"
     " then pg_catalog.set_config('outbox.refuse_commit', '0', true) end; ";
 
-// DISCARD ALL, without temporary tables and prepared statements, which are costly to make and not
-// in anybody's way.
+// DISCARD ALL, without temporary tables, prepared statements and plans, which are costly to make
+// and not in anybody's way.
 constexpr const char *kResetSession =
     "; reset session authorization; reset role; reset all; close all; unlisten *;"
-    " select pg_catalog.pg_advisory_unlock_all()";
+    " discard sequences; select pg_catalog.pg_advisory_unlock_all()";
 
 // What the server does at a commit, with the role and the settings that a handler has left:
 // deferred triggers, ON COMMIT of temporary tables, the end of cursors and advisory locks of the
@@ -41,7 +41,7 @@ constexpr const char *kResetSession =
 constexpr const char *kFinishHandler = "; set local outbox.refuse_commit = 1";
 // What is quickly reset. The server tells whether a handler has left anything else, but for
 // channels: those are only listened to from the commit on.
-constexpr const char *kResetQuickly = "; reset all";
+constexpr const char *kResetQuickly = "; reset all; discard sequences";
 constexpr const char *kAskWhatIsLeft = "show outbox.session_changes";
 
 // What the server reports of a session, and a pooler gives to each server connection that it uses
@@ -74,7 +74,7 @@ Database::take_back() noexcept
 {
     PGconn *connection = connection_.get();
     (void) PQsetNoticeReceiver(connection, notice_receiver_, nullptr);
-    (void) PQsetNoticeProcessor(connection, notice_processor_, nullptr);
+    (void) PQsetNoticeProcessor(connection, &on_notice, this);
     PQuntrace(connection);
     (void) PQsetErrorVerbosity(connection, PQERRORS_DEFAULT);
     (void) PQsetErrorContextVisibility(connection, PQSHOW_CONTEXT_ERRORS);

@@ -223,8 +223,8 @@ IdempotentRequest::end_within(const std::string &transaction)
 {
     held_ = false;
     in_doubt_ = PQtransactionStatus(connection_) == PQTRANS_INTRANS;
-    owner_ = joined({part(kOwner), part(kHash), transaction, part(kFollowed), part(kLease)},
-                    kSeparator);
+    owner_ =
+        joined({part(kOwner), part(kHash), transaction, part(kFollowed), part(kLease)}, kSeparator);
     detail::note_answer(connection_, followed());
 }
 

@@ -160,9 +160,9 @@ Processor::database_failed(const DatabaseError &error)
         failed(why);
         return;
     }
-    if (in_handler_ && ours)
+    if (in_handler_ && lost)
     {
-        lost_in_handler(why);
+        lost_in_handler(why, ours);
         return;
     }
     // Of a server that has become read-only, the next connection may find the other one.
@@ -172,11 +172,13 @@ Processor::database_failed(const DatabaseError &error)
 }
 
 // Nobody's fault, unless a record does it again and again: it may crash its backend, or take longer
-// than something between here and the server keeps a silent connection.
+// than something between here and the server keeps a silent connection. What the handler throws of
+// a connection of its own, or of one that the server has (postgres_fdw), may also come each time.
 void
-Processor::lost_in_handler(const std::string &why)
+Processor::lost_in_handler(const std::string &why, bool ours)
 {
-    database_->drop();
+    if (ours)
+        database_->drop();
     if (singles_ == 0 && in_hand_.size() > 1)
         (void) one_by_one("");
     else
@@ -186,8 +188,9 @@ Processor::lost_in_handler(const std::string &why)
     if (losses_ < limit)
         pause_after("will be tried again" + first(), why);
     else
-        write_dead_letter("the connection was lost in the handler " + std::to_string(losses_) +
-                              " times: " + why,
+        write_dead_letter((ours ? "the" : "a") +
+                              std::string(" connection was lost in the handler ") +
+                              std::to_string(losses_) + " times: " + why,
                           losses_);
 }
 

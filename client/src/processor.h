@@ -109,7 +109,7 @@ private:
     [[noreturn]] void rethrow(const std::exception_ptr &thrown) const;
     void expect_not_prepared();
     void refuse_handlers_commit(const std::string &transaction);
-    void lost_in_handler(const std::string &why);
+    void lost_in_handler(const std::string &why, bool ours);
     void database_failed(const DatabaseError &error);
     void store_failed(const std::string &why);
     bool store_offset(const TopicPartition &place, std::int64_t next_offset,
@@ -155,7 +155,7 @@ private:
     std::map<TopicPartition, Tries> left_; // where partitions were lost; one for each at most
     Stage stage_ = Stage::effect;          // of the first record
     int attempts_ = 0;                     // of the first record, failed
-    int losses_ = 0;          // of the connection, in the first record's handler or commit
+    int losses_ = 0;          // of a connection, in the first record's handler or commit
     std::string why_;         // it failed the last time
     int pauses_ = 0;          // in a row that were nobody's fault
     std::size_t singles_ = 0; // records to be done one by one after a batch failed

@@ -12,10 +12,10 @@ namespace
 {
 
 std::string
-error_field(const PGresult *result, int code)
+error_field(PGconn *connection, const PGresult *result, int code)
 {
     const char *text = PQresultErrorField(result, code);
-    return text == nullptr ? "" : text;
+    return text == nullptr ? "" : bounded(text, PQclientEncoding(connection));
 }
 
 } // namespace
@@ -24,7 +24,7 @@ std::string
 connection_message(PGconn *connection)
 {
     const char *text = PQerrorMessage(connection);
-    return one_line(text == nullptr ? "" : text);
+    return one_line(text == nullptr ? "" : bounded(text, PQclientEncoding(connection)));
 }
 
 std::string
@@ -88,15 +88,15 @@ checked(PGconn *connection, Result result)
     const ExecStatusType status = PQresultStatus(raw);
     if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK)
         return result;
-    std::string sqlstate = error_field(raw, PG_DIAG_SQLSTATE);
-    std::string message = error_field(raw, PG_DIAG_MESSAGE_PRIMARY);
+    std::string sqlstate = error_field(connection, raw, PG_DIAG_SQLSTATE);
+    std::string message = error_field(connection, raw, PG_DIAG_MESSAGE_PRIMARY);
     if (message.empty())
         message = connection_message(connection);
     if (message.empty()) // a result, but none that our statements have
         message = std::string("the server answered with ") + PQresStatus(status);
     if (sqlstate.empty())
         sqlstate = PQstatus(connection) == CONNECTION_BAD ? "08006" : "58000";
-    throw DatabaseError(message, sqlstate, error_field(raw, PG_DIAG_MESSAGE_HINT));
+    throw DatabaseError(message, sqlstate, error_field(connection, raw, PG_DIAG_MESSAGE_HINT));
 }
 
 Result

@@ -157,6 +157,19 @@ characters(std::string_view text)
 }
 
 std::string
+bounded(std::string_view text, int encoding)
+{
+    constexpr std::size_t kMost = 8192;
+    if (text.size() <= kMost)
+        return std::string(text);
+    std::size_t end = 0;
+    for (std::size_t next = 0; next <= kMost; next += character_size(text.substr(next), encoding))
+        end = next;
+    return std::string(text.substr(0, end)) + "... (cut off; it has " +
+           std::to_string(text.size()) + " bytes)";
+}
+
+std::string
 one_line(std::string_view text)
 {
     std::string line;

@@ -58,6 +58,10 @@ std::size_t characters(std::string_view text);
 // At most `max_bytes` of a text, not ending within a UTF-8 character.
 std::string clip(std::string_view text, std::size_t max_bytes);
 
+// A text that a server sent, such as an error's message: as it is, or its first 8 kB, not ending
+// within a character of that encoding, and a word of how long it was.
+std::string bounded(std::string_view text, int encoding = utf8());
+
 // The text without line breaks and other control characters: each row of them is a space, and none
 // at the end.
 std::string one_line(std::string_view text);

@@ -50,7 +50,7 @@ struct Followed
     bool rolled_back = false; // since the answer, if there is one; to a savepoint at least
     bool ended = false;       // so that nothing that follows matters
     bool unanswered = false;  // when it ended; with rolled_back only maybe so
-    bool left = false;       // the lines are there
+    bool left = false;        // the lines are there
     std::string line;
     std::string perhaps;
 };

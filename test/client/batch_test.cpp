@@ -214,3 +214,32 @@ TEST(Batch, LargeRecordsMakeItSmaller)
     for (const auto &[number, count] : transactions)
         EXPECT_LE(count, 19) << "records of 900 kB in one transaction"; // 16 MiB, and one more
 }
+
+TEST(Batch, NoHandlerSeesTheSequencesOfAnother)
+{
+    for (const size_t batch : {1, 3})
+    {
+        Scene scene;
+        scene.db.exec("create sequence numbers");
+        for (int i = 0; i < 6; ++i)
+            scene.writer.send(scene.topic, "k", "", event_id(i), {}, 0);
+        scene.writer.flush();
+        outbox::ConsumerOptions options = scene.options();
+        options.batch = batch;
+        std::vector<std::string> codes;
+        RunningConsumer consumer(
+            options,
+            [&](PGconn *transaction, const outbox::Record &record)
+            {
+                run_sql(transaction, "savepoint s");
+                codes.push_back(code_of([&] { run_sql(transaction, "select lastval()"); }));
+                run_sql(transaction, "rollback to s; release s; select nextval('numbers')");
+                insert_effect(transaction, record);
+            });
+        EXPECT_TRUE(scene.drained(options.consumer));
+        consumer.finish();
+        EXPECT_GE(codes.size(), 6U);
+        for (const std::string &code : codes)
+            EXPECT_EQ(code, "55000") << "of lastval() before nextval()";
+    }
+}

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include "harness.h"
+#include "support/fake_server.h"
 
 using namespace outbox::test;
 
@@ -274,4 +275,51 @@ TEST(Blame, ANoticeProcessorOfAHandlerEndsWithIt)
     consumer.finish();
     EXPECT_EQ(strays, 0);
     EXPECT_EQ(errors, "ERROR:  division by zero\nERROR:  division by zero\n");
+}
+
+// Of handlers, and of the server while it lets the consumer in; only a handler of notices gets its.
+TEST(Blame, WhatTheServerSaysBesideItsAnswersGoesToTheLog)
+{
+    Scene scene;
+    for (int i = 0; i < 2; ++i)
+        scene.writer.send(scene.topic, "k", "", event_id(i), {}, 0);
+    scene.writer.flush();
+    testing::internal::CaptureStderr();
+    std::string own;
+    {
+        const outbox::ConsumerOptions options = scene.options();
+        RunningConsumer consumer(
+            options,
+            [&](PGconn *transaction, const outbox::Record &record)
+            {
+                if (record.offset == 0)
+                    (void) PQsetNoticeProcessor(
+                        transaction,
+                        [](void *to, const char *text) { *static_cast<std::string *>(to) += text; },
+                        &own);
+                PQclear(PQexec(transaction, "do $$ begin raise warning E'mind\n\tthe gap';"
+                                            " raise warning '%', repeat('x', 100000); end $$"));
+                insert_effect(transaction, record);
+            });
+        EXPECT_TRUE(scene.drained(options.consumer));
+        consumer.finish();
+        EXPECT_TRUE(consumer.logged("PostgreSQL: WARNING:  mind the gap")) << consumer.log();
+        EXPECT_LT(consumer.log().size(), 20000U);
+        EXPECT_NE(own.find("the gap"), std::string::npos);
+    }
+    const FakeServer server(
+        [](const Conversation &client)
+        {
+            if (!client.startup().empty())
+                (void) client.say(kLetIn + report("WARNING", "01000", "who are you", 'N') +
+                                  report("FATAL", "28000", "no"));
+        });
+    outbox::ConsumerOptions options = scene.options();
+    options.conninfo = "host=127.0.0.1 sslmode=disable port=" + std::to_string(server.port());
+    scene.writer.write(scene.topic, "k", "", event_id(3));
+    RunningConsumer consumer(options, &insert_effect);
+    EXPECT_TRUE(wait_until(kSoon, [&] { return consumer.logged("WARNING:  who are you"); }))
+        << consumer.log();
+    consumer.finish();
+    EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }

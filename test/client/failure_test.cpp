@@ -1,5 +1,6 @@
 // Handlers that fail, and records that nobody can process.
 #include <atomic>
+#include <set>
 
 #include "harness.h"
 #include "support/kafka_admin.h"
@@ -309,5 +310,48 @@ TEST(Failure, ARecordThatEndsItsConnectionEachTimeIsADeadLetterAtLast)
         EXPECT_EQ(letters[0].header("dlq_attempts"), "10");
         EXPECT_NE(letters[0].header("dlq_error").value_or("").find("connection was lost"),
                   std::string::npos);
+    }
+}
+
+// Of another connection than the consumer's own, which has nothing.
+TEST(Failure, ARecordWhoseHandlerThrowsOfALostConnectionEachTimeIsADeadLetterAtLast)
+{
+    const std::vector<std::string> codes = {"08000", "08001", "08003", "08004", "08006", "08P01",
+                                            "57P01", "57P02", "57P03", "57P04", "57P05"};
+    for (const size_t batch : {1, 4})
+    {
+        Scene scene;
+        int number = 0;
+        for (const std::string &code : codes)
+        {
+            scene.writer.send(scene.topic, "k", code, event_id(++number), {}, 0);
+            scene.writer.send(scene.topic, "k", "", event_id(++number), {}, 0);
+        }
+        scene.writer.flush();
+        outbox::ConsumerOptions options = scene.options();
+        options.backoff_initial = options.backoff_max = Milliseconds(10);
+        options.batch = batch;
+        options.max_attempts = 2; // of failures
+        std::set<std::string> sessions;
+        RunningConsumer consumer(
+            options,
+            [&](PGconn *transaction, const outbox::Record &record)
+            {
+                sessions.insert(run_sql(transaction, "select pg_backend_pid()"));
+                insert_effect(transaction, record);
+                if (!record.value->empty())
+                    throw outbox::DatabaseError("no other database", *record.value);
+            });
+        EXPECT_TRUE(scene.drained(options.consumer)) << consumer.log();
+        consumer.finish();
+        EXPECT_EQ(scene.effects(), static_cast<int>(codes.size()));
+        EXPECT_EQ(sessions.size(), 1U) << "its own connection was fine";
+        for (const Record &letter : scene.dead_letters(codes.size()))
+        {
+            EXPECT_EQ(letter.header("dlq_attempts"), "10");
+            EXPECT_EQ(letter.header("dlq_error"), "a connection was lost in the handler 10 times: "
+                                                  "no other database (" +
+                                                      letter.value.value_or("") + ")");
+        }
     }
 }

@@ -5,6 +5,7 @@
 #include <random>
 #include <set>
 
+#include "client/src/sql.h"
 #include "harness.h"
 #include "support/seed.h"
 
@@ -204,4 +205,36 @@ TEST(Hostile, EachEffectIsMadeOnceOrThereIsADeadLetterThatSaysWhy)
     for (const Case &run :
          {Case{1, outbox::OffsetPolicy::kafka}, Case{7, outbox::OffsetPolicy::postgres}})
         expect_each_once_or_a_reason(seed, run);
+}
+
+// Whatever a server says is kept in memory, logged, and sent on as the reason of a dead letter.
+TEST(Hostile, TextsOfErrorsAreCutOffAtACharacter)
+{
+    const std::unique_ptr<PGconn, decltype(&PQfinish)> connection(
+        PQconnectdb(cluster().conninfo("postgres").c_str()), &PQfinish);
+    for (const char *encoding : {"UTF8", "LATIN1"})
+    {
+        run_sql(connection.get(), std::string("set client_encoding = ") + encoding);
+        try
+        {
+            (void) outbox::detail::exec(
+                connection.get(),
+                "do $$ begin raise exception using message = 'x' || repeat(chr(228), 5000000),"
+                " hint = repeat(chr(228), 5000000); end $$");
+            ADD_FAILURE();
+        }
+        catch (const outbox::DatabaseError &error)
+        {
+            const std::string what = error.what();
+            for (const std::string &text : {what, error.hint()})
+            {
+                EXPECT_LT(text.size(), 8300U);
+                EXPECT_NE(text.find("... (cut off; it has "), std::string::npos);
+            }
+            if (encoding[0] == 'U')
+            {
+                EXPECT_EQ(what.find("... ") % 2, 1U) << "within a character";
+            }
+        }
+    }
 }

@@ -56,6 +56,9 @@ TEST(ClientText, ClippedTextEndsWithAWholeCharacter)
     EXPECT_EQ(clip("abc", 3), "abc");
     EXPECT_EQ(clip("aä", 2), "a");
     EXPECT_EQ(clip("ä", 1), "");
+    EXPECT_EQ(bounded(std::string(8192, 'x')), std::string(8192, 'x'));
+    EXPECT_EQ(bounded(std::string(8191, 'x') + "ää"),
+              std::string(8191, 'x') + "... (cut off; it has 8195 bytes)");
 }
 
 TEST(ClientBackoff, PausesDoubleUpToTheLongestAndVaryByHalf)
