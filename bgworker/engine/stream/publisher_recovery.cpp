@@ -58,7 +58,11 @@ Publisher::watch_stuck(Steady now)
 {
     const bool too_many = stuck_.afloat() > refusals_.capacity() / 2;
     const bool too_large = stuck_.afloat_bytes() > max_bytes_ && !OUTBOX_MUTANT(afloat_has_no_size);
-    if (!backing_off() && (too_many || too_large || stuck_.holds_up_sink(now, sink_.is_full())))
+    // A destination that is slow as a whole, as Kafka until a broker that was killed is no replica
+    // any more (9 s by default), gets to its answers; another sink would repeat what it has stored.
+    const bool may_hold_up = sink_.has_given_up() || sink_.is_full();
+    if (!backing_off() &&
+        (too_many || too_large || (may_hold_up && stuck_.holds_up_sink(now, sink_.is_full()))))
         sink_.purge();
     stuck_.watch(now, backing_off(), is_waited_for(), *sink_);
 }

@@ -35,6 +35,7 @@ StreamReports::failed(std::uint64_t tag, const Failure &failure) noexcept
 {
     Progress::InFlight flight;
     batch_ = 0;
+    sink_.note_given_up();
     if (!progress_.find(tag, flight))
     {
         (void) stuck_.land(tag, false);

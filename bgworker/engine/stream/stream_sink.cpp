@@ -11,8 +11,10 @@ void
 StreamSink::open(int oversized_batches)
 {
     Failure why; // the destination reports it
-    if (!sink_)
-        sink_ = destination_.open(Destination::Use::stream, oversized_batches, why);
+    if (sink_)
+        return;
+    sink_ = destination_.open(Destination::Use::stream, oversized_batches, why);
+    given_up_ = false;
 }
 
 ProduceResult

@@ -41,6 +41,9 @@ public:
     ProduceResult offer(const Record &record, Offer &offer, Failure &why) noexcept;
     // It has not taken the last event that it was offered.
     bool is_full() const noexcept { return full_; }
+    // It has given up an event. A producer that has counts its records anew before it sends others.
+    void note_given_up() noexcept { given_up_ = true; }
+    bool has_given_up() const noexcept { return given_up_; }
 
     bool is_halted() const noexcept { return halted_; }
     // When it was halted, or has died.
@@ -84,6 +87,7 @@ private:
     bool dead_ = false; // and halted
     Steady halted_since_;
     bool full_ = false;
+    bool given_up_ = false;
 };
 
 } // namespace outbox

@@ -63,9 +63,9 @@ Stuck::patience_ms(Steady now) const noexcept
     return now < hurried_until_ ? kHurriedMs : kStuckMs;
 }
 
-// A producer that has to count its records anew sends nothing until all that it has sent is
-// answered, by a broker that hangs as well; and it takes no record that has no room beside what it
-// has. The engine cannot see either.
+// A producer that has to count its records anew, as it has given one up, sends nothing until all
+// that it has sent is answered, by a broker that hangs as well; and it takes no record that has no
+// room beside what it has. The engine cannot see either.
 bool
 Stuck::holds_up_sink(Steady now, bool alone) const noexcept
 {
