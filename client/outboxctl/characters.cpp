@@ -17,7 +17,10 @@ struct Range
     std::uint32_t last;
 };
 
-// In order. The joiners are in it though emoji have them: they hide differences between names.
+// In order. Default_Ignorable_Code_Point of Unicode 15.0 (DerivedCoreProperties.txt) whole, which
+// has the joiners and selectors that emoji need: they hide differences between names. Besides,
+// controls, separators of lines, marks and embeddings of direction (Bidi_Control of PropList.txt),
+// other format characters without a form, and what is no character.
 constexpr Range kHidden[] = {
     {0x00, 0x1f},       // C0
     {0x7f, 0x9f},       // DEL, C1
@@ -31,13 +34,14 @@ constexpr Range kHidden[] = {
     {0x2028, 0x202e},   // separators of lines, embedded directions
     {0x2060, 0x206f},   // word joiner, isolated directions
     {0x3164, 0x3164},   // Hangul filler
+    {0xfe00, 0xfe0f},   // selectors of variants
     {0xfeff, 0xfeff},   // byte order mark
     {0xffa0, 0xffa0},   // Hangul filler
     {0xfff0, 0xfffb},   // annotations, and not assigned
     {0xfffe, 0xffff},   // no characters
     {0x1bca0, 0x1bca3}, // of shorthand
     {0x1d173, 0x1d17a}, // of music
-    {0xe0000, 0xe0fff}, // tags
+    {0xe0000, 0xe0fff}, // tags, more selectors of variants, and not assigned
 };
 
 std::size_t

@@ -25,6 +25,7 @@ namespace
 namespace shared = outbox::v0::detail;
 
 constexpr auto kLimit = std::chrono::minutes(10); // for all hosts
+constexpr std::size_t kMostNotices = 20;
 
 std::atomic<int> running{0};
 
@@ -41,11 +42,26 @@ struct Attempt
     std::atomic<bool> done{false}; // set before ready is, after the others
 };
 
+// libpq, which calls it, knows no exceptions.
+void
+keep(std::vector<std::string> &notices, const char *text) noexcept
+try
+{
+    if (notices.size() < kMostNotices)
+        notices.emplace_back(text);
+}
+catch (const std::bad_alloc &)
+{
+    return; // what is not shown is no error
+}
+
 void
 make_connection(Attempt &attempt)
 try
 {
     Connector connector(attempt.settings, kLimit);
+    connector.keep_whole_errors(); // half a password would not be known as one
+    connector.pass_notices_to([&](const char *text) { keep(attempt.connected.notices, text); });
     try
     {
         attempt.connected.connection = connector.connect(attempt.stop);
@@ -69,7 +85,7 @@ catch (const std::bad_alloc &)
 void
 run(const std::shared_ptr<Attempt> &attempt)
 {
-    mask_errors_of_this_thread(); // what the server says now, libpq writes there
+    mask_errors_of_this_thread(); // if a library writes there
     make_connection(*attempt);
     attempt->done = true;
     attempt->ready.wake();

@@ -4,6 +4,7 @@
 #include "client/src/connect.h"
 
 #include <string>
+#include <vector>
 
 #include <libpq-fe.h>
 
@@ -17,6 +18,7 @@ struct Connected
 {
     Connection connection{nullptr, &PQfinish}; // one that failed, or none, where there is an error
     std::string error;                         // what each host said; it may hold passwords
+    std::vector<std::string> notices;          // the first ones; the same holds for them
 };
 
 // As the C++ client connects, in a thread, as signals are waited for meanwhile; throws Interrupted

@@ -100,6 +100,13 @@ hide(char *text)
     std::memset(text, '*', std::strlen(text));
 }
 
+bool
+may_hold_password(const std::string &argument)
+{
+    return argument.find('=') != std::string::npos || argument.find(":/") != std::string::npos ||
+           looks_like_uri_without_scheme(argument);
+}
+
 } // namespace
 
 bool
@@ -124,13 +131,6 @@ check_conninfo(const std::string &conninfo)
     if (!options)
         refuse(why);
     check_ports(options.get());
-}
-
-bool
-may_hold_password(const std::string &argument)
-{
-    return argument.find('=') != std::string::npos || argument.find(":/") != std::string::npos ||
-           looks_like_uri_without_scheme(argument);
 }
 
 void

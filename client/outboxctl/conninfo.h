@@ -16,9 +16,6 @@ void check_conninfo(const std::string &conninfo);
 // Whether libpq takes it as a URI or as settings, not as a name.
 bool is_connection_string(const std::string &conninfo);
 
-// Whether this may be a connection string with a password, wherever it stands on a command line.
-bool may_hold_password(const std::string &argument);
-
 // Overwrites the passwords among the arguments, so that a list of processes does not show them: of
 // the connection string, and of librdkafka properties.
 void hide_passwords(int argc, char **argv, const std::string &conninfo,

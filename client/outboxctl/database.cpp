@@ -1,7 +1,9 @@
 #include "database.h"
 
+#include "characters.h"
 #include "conninfo.h"
 #include "errors.h"
+#include "output.h"
 #include "passwords.h"
 #include "standard_output.h"
 #include "terminal.h"
@@ -63,10 +65,38 @@ said(const char *text)
     return result;
 }
 
+// Passwords first: half of one would not be known.
+std::string
+said_briefly(const char *text)
+{
+    constexpr std::size_t kMost = 8192;
+    const std::string all = said(text);
+    if (all.size() <= kMost)
+        return all;
+    std::size_t end = 0;
+    for (std::size_t next = 0; next <= kMost;
+         next += first_character(std::string_view(all).substr(next)).bytes.size())
+        end = next;
+    return all.substr(0, end) + "... (cut off; it has " + std::to_string(all.size()) + " bytes)";
+}
+
 std::string
 error_field(const PGresult *result, int code)
 {
-    return said(PQresultErrorField(result, code));
+    return said_briefly(PQresultErrorField(result, code));
+}
+
+void
+tell_notice(const std::string &text)
+{
+    std::string lines;
+    for (std::size_t begin = 0; begin <= text.size();)
+    {
+        const std::size_t end = std::min(text.find('\n', begin), text.size());
+        lines += (begin == 0 ? "" : "\n  ") + printable(text.substr(begin, end - begin));
+        begin = end + 1;
+    }
+    Output::remark(lines);
 }
 
 // A server may send anything instead.
@@ -148,13 +178,15 @@ Database::open(const Connector::Settings &settings)
     Connected connected = ctl::connect(settings);
     connection_ = std::move(connected.connection);
     learn_passwords_of(connection_.get());
-    refusal_ = said(connected.error.c_str());
+    for (const std::string &notice : connected.notices)
+        tell_notice(said_briefly(notice.c_str()));
+    refusal_ = said_briefly(connected.error.c_str());
 }
 
 std::string
 Database::connection_error() const
 {
-    return said(PQerrorMessage(connection_.get()));
+    return said_briefly(PQerrorMessage(connection_.get()));
 }
 
 std::string

@@ -100,7 +100,7 @@ headers_parameter(const EmitOptions &options)
     {
         const std::size_t equals = header.find('=');
         if (equals == std::string::npos || equals == 0)
-            throw Error(kUsage, "a header is NAME=VALUE, not \"" + header + "\"");
+            throw Error(kUsage, "a header is NAME=VALUE");
         const std::string name = header.substr(0, equals);
         if (json.contains(name))
             throw Error(kUsage, "the header \"" + name + "\" is given twice");

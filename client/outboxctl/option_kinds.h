@@ -1,8 +1,11 @@
-// Options by the type of what they fill, for the command line's tree.
+// Options by the type of what they fill, for the command line's tree. Their errors have the value
+// only where it is a word of a list, a time or a number: other texts may be secrets.
 #pragma once
 
 #include "interface.h"
 #include "units.h"
+
+#include <charconv>
 
 #include <fmt/format.h>
 
@@ -49,7 +52,7 @@ understood(const std::string &name, const std::string &type, const std::string &
     std::string value = unguarded(argument);
     const bool any = type == "FILE" || type == "DIR" || type == "CONNINFO" || name == "PAYLOAD";
     if (!any && !is_utf8(value))
-        throw CLI::ValidationError(name, "\"" + printable(value) + "\" is not UTF-8");
+        throw CLI::ValidationError(name, "the value is not UTF-8");
     return value;
 }
 
@@ -117,12 +120,16 @@ number(CLI::App *app, const std::string &name, Target &target, int most,
        const std::string &description)
 {
     return app
-        ->add_option_function<int>(
+        ->add_option_function<std::string>(
             name,
-            [&target, name, most](const int &value)
+            [&target, name, most](const std::string &text)
             {
-                if (value < 1 || value > most)
-                    throw CLI::ValidationError(name, fmt::format("must be 1 to {}", most));
+                int value = 0;
+                const char *end = text.data() + text.size();
+                const auto [rest, error] = std::from_chars(text.data(), end, value);
+                if (error != std::errc() || rest != end || value < 1 || value > most)
+                    throw CLI::ValidationError(
+                        name, fmt::format("must be 1 to {}, not \"{}\"", most, printable(text)));
                 target = value;
             },
             description)

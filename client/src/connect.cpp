@@ -188,12 +188,14 @@ Outcome
 finish(PGconn *connection, const std::string &name, int timeout_ms, const StopFlag &stop,
        const Connector::Notices &to)
 {
+    // Not cut off here: who hides passwords must see them whole.
+    const auto said = [&] { return one_line(PQerrorMessage(connection)); };
     Outcome outcome;
     const FewNotices notices(connection, to);
     // In blocking mode libpq would wait, and read without end, for a server that asks for a
     // password again and again and reads none. What it has said already, to whom it connects, it
     // forgets with that.
-    const std::string begun = connection_message(connection);
+    const std::string begun = said();
     (void) PQsetnonblocking(connection, 1); // fails if it has failed already
     const auto deadline = Clock::now() + std::chrono::milliseconds(timeout_ms);
     const std::string limit = std::to_string(timeout_ms / 1000) + " s";
@@ -234,7 +236,7 @@ finish(PGconn *connection, const std::string &name, int timeout_ms, const StopFl
         (void) PQsetnonblocking(connection, 0); // nothing is left that it could wait for
         return outcome;
     }
-    outcome.error = connection_message(connection);
+    outcome.error = said();
     if (!begun.empty() && outcome.error.compare(0, begun.size(), begun) != 0)
         outcome.error = begun + outcome.error;
     // libpq words what the server said in this way.
@@ -400,7 +402,7 @@ Connector::connect(const StopFlag &stop)
         while (outcome.reached && i + 1 < list.size() && list[i + 1].host == list[i].host)
             ++i;
     }
-    throw DatabaseError(clip(errors, kMaxMessage), "08001");
+    throw DatabaseError(whole_ ? errors : clip(errors, kMaxMessage), "08001");
 }
 
 } // namespace outbox::v0::detail

@@ -46,6 +46,9 @@ public:
     using Notices = std::function<void(const char *)>;
     void pass_notices_to(Notices notices) { notices_ = std::move(notices); }
 
+    // Errors are as long as what the hosts say, for who cuts them off behind another step.
+    void keep_whole_errors() { whole_ = true; }
+
     // After an error: one that a server, or libpq, has refused, if there is one; best one that
     // lacks a password.
     Connection take_failed() { return std::move(failed_); }
@@ -67,6 +70,7 @@ private:
     std::chrono::seconds round_;
     NameService names_;
     Notices notices_;
+    bool whole_ = false;
     Connection failed_{nullptr, &PQfinish};
     std::size_t first_ = 0; // where the next round begins
 };

@@ -1,6 +1,9 @@
 // Several hosts, and connection strings with passwords.
+#include <sstream>
+
 #include "ctl.h"
 #include "pty.h"
+#include "support/fake_server.h"
 #include "support/listener.h"
 
 namespace outbox::test
@@ -131,6 +134,60 @@ TEST(Connecting, WhatTheServerSaysMeanwhileReachesNoTerminal)
         EXPECT_EQ(ran.err.find('\x1b'), std::string::npos) << ran.err;
         EXPECT_EQ(ran.err.find("\xc2\x9b"), std::string::npos) << ran.err;
     }
+}
+
+// In lines as those of tail and status --watch, which are no JSON; the error is.
+TEST(Connecting, WhatTheServerSaysMeanwhileIsARemark)
+{
+    const FakeServer server(
+        [](const Conversation &client)
+        {
+            if (!client.startup().empty())
+                client.serve(
+                    [](const std::string &) { return report("ERROR", "XX000", "no"); }, 1 << 20,
+                    kLetIn + report("WARNING", "01000", "mind\x1b[2J\nthe gap", 'N') + kReady);
+        });
+    const std::string remark = "outboxctl: WARNING:  mind\\x1b[2J\n  the gap\n  DETAIL: ";
+    const Ran plain = ctl(server.environment(), {"status"});
+    EXPECT_EQ(plain.err.rfind(remark, 0), 0U) << plain.err;
+    Ran json = ctl(server.environment(), {"status", "--json"});
+    EXPECT_EQ(json.err.rfind(remark, 0), 0U) << json.err;
+    std::istringstream lines(json.err);
+    std::string line;
+    while (std::getline(lines, line) && line[0] != '{')
+        EXPECT_TRUE(line.rfind("outboxctl: ", 0) == 0 || line.rfind("  ", 0) == 0) << line;
+    json.err = line; // the last one
+    EXPECT_EQ(json.error_json()["error"]["message"], "no");
+    EXPECT_FALSE(std::getline(lines, line)) << line;
+}
+
+TEST(Connecting, ErrorsOfAServerAreCutOffAtACharacter)
+{
+    for (const bool login : {true, false})
+        for (const bool json : {true, false})
+        {
+            std::string said = "x";
+            for (int i = 0; i < (login ? 4500 : 2000000); ++i) // libpq takes 30000 bytes at a login
+                said += "\xc3\xa4";
+            const FakeServer server(
+                [&](const Conversation &client)
+                {
+                    if (client.startup().empty())
+                        return;
+                    const std::string error = report(login ? "FATAL" : "ERROR", "XX000", said);
+                    if (login)
+                        (void) client.say(error);
+                    else
+                        client.serve([&](const std::string &) { return error; });
+                });
+            Words words = {"status"};
+            if (json)
+                words.emplace_back("--json");
+            const Ran ran = ctl(server.environment(), words);
+            EXPECT_EQ(ran.status, login ? 3 : 1);
+            EXPECT_LT(ran.err.size(), 27000U) << "message, detail and hint";
+            EXPECT_NE(ran.err.find("\xc3\xa4... (cut off; it has "), std::string::npos);
+        }
 }
 
 } // namespace

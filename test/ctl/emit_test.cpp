@@ -113,7 +113,7 @@ TEST_F(Emit, WhatTheServerRefusesIsToldWithItsHintAndChangesNothing)
         {{"emit", "a", "1", "x", "{}", "--id", "7"}, 1, "uuid"},
         {{"emit", "a", "1", "x"}, 2, "there is no payload"},
         {{"emit", "a", "1", "x", "--file", "/nowhere"}, 1, "No such file"},
-        {{"emit", "a", "1", "x", "{}", "-H", "a=\xff"}, 2, "\\xff\" is not UTF-8"},
+        {{"emit", "a", "1", "x", "{}", "-H", "a=\xff"}, 2, "the value is not UTF-8"},
         {{"emit", "a", "1", "x", "{}", "-H", "\xc3=1"}, 2, "is not UTF-8"},
         {{"emit", "a", "\xed\xa0\x80", "x", "{}"}, 2, "is not UTF-8"},
         {{"emit", "a", "1", "x", "{}", "-k", "\xff"}, 2, "is not UTF-8"},

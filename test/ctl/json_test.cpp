@@ -47,6 +47,26 @@ TEST(CtlJson, WhatIsHiddenIsEscapedAndBrokenBytesAreReplaced)
     EXPECT_EQ(printable("\xe2\x80\xae\xe2\x80\x8b\xf3\xa0\x81\x81"), "\\u202e\\u200b\\U000e0041");
 }
 
+// As "perl -e" prints \p{Default_Ignorable_Code_Point} and \p{Bidi_Control} of Unicode 14.
+TEST(Characters, WhatUnicodeSaysIsNotSeenIsHidden)
+{
+    const std::vector<std::pair<uint32_t, uint32_t>> ranges = {
+        {0xad, 0xad},      {0x34f, 0x34f},   {0x61c, 0x61c},     {0x115f, 0x1160},
+        {0x17b4, 0x17b5},  {0x180b, 0x180f}, {0x200b, 0x200f},   {0x202a, 0x202e},
+        {0x2060, 0x206f},  {0x3164, 0x3164}, {0xfe00, 0xfe0f},   {0xfeff, 0xfeff},
+        {0xffa0, 0xffa0},  {0xfff0, 0xfff8}, {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a},
+        {0xe0000, 0xe0fff}};
+    for (const auto &[first, last] : ranges)
+        for (uint32_t code = first; code <= last; ++code)
+            ASSERT_TRUE(is_hidden(code)) << std::hex << code;
+    // What stands beside them, and is seen.
+    for (const uint32_t code :
+         {0xacU,   0xaeU,   0x34eU,  0x350U,   0x61bU,   0x115eU,  0x1161U, 0x17b3U, 0x17b6U,
+          0x180aU, 0x1810U, 0x2010U, 0x202fU,  0x3163U,  0x3165U,  0xfdffU, 0xfe10U, 0xff9fU,
+          0xffa1U, 0xfffcU, 0xfffdU, 0x1bc9fU, 0x1bca4U, 0x1d172U, 0x1d17bU})
+        EXPECT_FALSE(is_hidden(code)) << std::hex << code;
+}
+
 // A parser that knows nothing of it reads back each character there is.
 TEST(CtlJson, EveryCharacterComesBack)
 {

@@ -168,6 +168,79 @@ TEST_F(Secrets, InNamesAreInNothingThatIsSaidOfThem)
     }
 }
 
+// As of somebody who takes it for psql, or forgets what an option is called.
+TEST(SecretWords, OfTheCommandLineAreNotQuoted)
+{
+    const std::string secret = kSecret;
+    const std::vector<Words> cases = {
+        {secret},
+        {"-W", secret},
+        {"-W", secret, "status"},
+        {"-W" + secret, "status"},
+        {"--password", secret, "status"},
+        {"--password=" + secret, "status"},
+        {"status", "-p", secret},
+        {"status", "-p" + secret},
+        {"status", secret, "-p"},
+        {"status", "--password", secret},
+        {"status", "--password=" + secret},
+        {"status", "-wp", secret},
+        {"status", "-wp" + secret},
+        {"status", secret},
+        {"status", "--", secret},
+        {"status", "--json=" + secret},
+        {"status", "--watch=" + secret},
+        {"failed", secret},
+        {"failed", "list", secret},
+        {"failed", "-p", secret, "list"},
+        {"emit", "a", "1", "x", "{}", secret},
+        {"emit", "a", "1", "x", "{}", "-k", secret + "\xff"},
+        {"tail", "--bootstrap", "127.0.0.1:1", "-t", "x", "-X", secret},
+        {"tail", "-X", "sasl.password=" + secret + "\xff"},
+        {"completion", "bash", secret}};
+    for (const Words &words : cases)
+        for (const bool json : {false, true})
+        {
+            Words all = words;
+            if (json)
+                all.insert(all.begin(), "--json");
+            std::string where;
+            for (const std::string &word : all)
+                where += word + " ";
+            const Ran ran = ctl({{"PGHOST", "127.0.0.1"}, {"PGPORT", "1"}}, all);
+            expect_hidden(ran, where);
+            EXPECT_EQ(ran.status, 2) << where << ran.err;
+        }
+    const Ran ran = ctl({}, {"status", "--password=" + secret});
+    EXPECT_NE(ran.err.find("there is no option \"--password\""), std::string::npos) << ran.err;
+}
+
+// Where the text is cut off must not decide what is known as a password.
+TEST(SecretWords, AreHiddenBeforeALongErrorIsCutOff)
+{
+    for (const bool login : {true, false})
+        for (const int about : {2000, 8192})
+            for (int length = about - 120; length <= about; length += 4)
+            {
+                const std::string said =
+                    std::string(static_cast<size_t>(length), 'x') + kSecret + " and more";
+                const FakeServer server(
+                    [&](const Conversation &client)
+                    {
+                        if (client.startup().empty())
+                            return;
+                        if (login)
+                            (void) client.say(report("FATAL", "28P01", said));
+                        else
+                            client.serve([&](const std::string &)
+                                         { return report("ERROR", "XX000", said); });
+                    });
+                Environment environment = server.environment();
+                environment["PGPASSWORD"] = kSecret;
+                expect_hidden(ctl(environment, {"status"}), std::to_string(length));
+            }
+}
+
 } // namespace
 
 } // namespace outbox::test
