@@ -1,11 +1,13 @@
 // Whatever of the extension's tables and indexes somebody has locked: no statement of the relay
 // waits for it.
 #include <algorithm>
+#include <csignal>
 #include <memory>
 
-#include "faults.h"
+#include "watched_relay.h"
 
 using namespace outbox::test;
+using Scene = WatchedRelay;
 
 namespace
 {
@@ -178,4 +180,160 @@ TEST(Locks, NoStatementOfTheRelayWaitsForOneWhicheverTableOrIndexItIsOn)
                                                                  }) == scene->events();
                                         }))
             << scene->topic();
+}
+
+TEST(Locks, ALockOnAnyOfItsTablesMakesTheRelayWaitAndSaySoAndRepeatNothing)
+{
+    for (const char *table : {"relay_position", "deliveries"})
+    {
+        SCOPED_TRACE(table);
+        Scene scene;
+        Db locker = scene.database.connect();
+        locker.exec(std::string("begin; lock table outbox.") + table + " in share mode");
+        scene.emit(30);
+        EXPECT_TRUE(scene.database.reaches_state("waiting_lock"));
+        EXPECT_TRUE(scene.says(std::string("waiting for a lock on outbox.") + table))
+            << scene.last_error();
+        // Longer than a lock_timeout.
+        EXPECT_FALSE(wait_until(Milliseconds(2500),
+                                [&] { return scene.database.relay_pid() != scene.relay; }));
+        locker.exec("commit");
+        EXPECT_EQ(scene.db->value("select outbox.drain('20 s')"), "t");
+        EXPECT_TRUE(scene.database.reaches_state("running"));
+        EXPECT_TRUE(scene.forgets("waiting for a lock")) << scene.last_error();
+        EXPECT_EQ(scene.database.relay_pid(), scene.relay);
+        scene.expect_each_once();
+    }
+}
+
+TEST(Locks, ALockIsNamedWhileARelayStartsAndForgottenWhenItIsGone)
+{
+    Scene scene;
+    for (const std::string table : {"routes"})
+    {
+        SCOPED_TRACE(table);
+        const pid_t before = scene.database.relay_pid();
+        Db locker = scene.database.connect();
+        locker.exec("begin; lock table outbox." + table + " in access exclusive mode");
+        ASSERT_EQ(kill(before, SIGTERM), 0);
+        EXPECT_TRUE(scene.says("waiting for a lock on outbox." + table)) << scene.last_error();
+        EXPECT_TRUE(scene.database.reaches_state("waiting_lock"));
+        locker.exec("commit");
+        EXPECT_EQ(scene.db->value("select outbox.drain('20 s')"), "t");
+        EXPECT_TRUE(scene.database.reaches_state("running"));
+        EXPECT_TRUE(scene.forgets("waiting for a lock")) << scene.last_error();
+    }
+    scene.expect_each_once();
+}
+
+TEST(Locks, ALockOnTheOthersHoldsNothingUp)
+{
+    Scene scene;
+    Db locker = scene.database.connect();
+    locker.exec("begin; lock table outbox.ticks, outbox.ring, outbox.expiry, "
+                "outbox.processed_events, outbox.idempotency_keys, outbox.replay_requests, "
+                "outbox.replay_events, outbox.restored_deliveries, outbox.dump_rows in share mode");
+    for (int i = 0; i < 3; ++i)
+    {
+        scene.emit(10);
+        EXPECT_EQ(scene.db->value("select outbox.drain('20 s')"), "t");
+    }
+    locker.exec("commit");
+    EXPECT_EQ(scene.database.relay_pid(), scene.relay);
+    scene.expect_each_once();
+}
+
+// As while an index is moved to another tablespace: a statement would wait for it, and fail.
+TEST(Locks, ALockOnAnIndexOfThePositionIsOneOnThePosition)
+{
+    Scene scene;
+    Db locker = scene.database.connect();
+    locker.exec("begin; alter index outbox.relay_position_database set tablespace pg_default");
+    scene.emit(5);
+    EXPECT_TRUE(scene.database.reaches_state("waiting_lock"));
+    locker.exec("commit");
+    EXPECT_EQ(scene.db->value("select outbox.drain('20 s')"), "t");
+    EXPECT_EQ(scene.database.relay_pid(), scene.relay);
+}
+
+TEST(Locks, ARelayThatStartsWhileItsPositionIsLockedWaits)
+{
+    Scene scene;
+    Db locker = scene.database.connect();
+    locker.exec("begin; lock table outbox.relay_position in share mode");
+    scene.emit(5);
+    ASSERT_EQ(kill(scene.relay, SIGTERM), 0);
+    EXPECT_TRUE(wait_until(std::chrono::seconds(20),
+                           [&] { return scene.database.relay_pid() != scene.relay; }));
+    EXPECT_TRUE(scene.database.reaches_state("waiting_lock"));
+    locker.exec("commit");
+    EXPECT_EQ(scene.db->value("select outbox.drain('20 s')"), "t");
+}
+
+namespace
+{
+
+// A table that a starting relay needs, or that one of its statements names, locked by somebody.
+struct LockedStart
+{
+    LockedStart(OwnCluster &server, const std::string &table)
+        : database(server), db(database.connect()), locker(database.connect())
+    {
+        EXPECT_EQ(db.value("select outbox.drain('30 s')"), "t");
+        before = database.relay_pid();
+        locker.exec("begin; lock table outbox." + table + " in access exclusive mode");
+        EXPECT_EQ(kill(before, SIGTERM), 0);
+    }
+
+    // The view reads tables that may be locked.
+    std::string value(const std::string &column)
+    {
+        return db.value("select coalesce(" + column + "::text, '') from outbox.relay_state()");
+    }
+
+    TestDatabase database;
+    Db db;
+    Db locker;
+    pid_t before = 0;
+    std::string pid;
+};
+
+} // namespace
+
+TEST(Locks, ARelayStartsOrWaitsWhicheverTableSomebodyHasLocked)
+{
+    OwnCluster server;
+    const std::vector<std::string> tables = {"events_3", "ring", "dump_rows"};
+    std::vector<std::unique_ptr<LockedStart>> scenes;
+    for (const std::string &table : tables)
+        scenes.push_back(std::make_unique<LockedStart>(server, table));
+    for (size_t i = 0; i < tables.size(); ++i)
+    {
+        SCOPED_TRACE(tables[i]);
+        LockedStart &scene = *scenes[i];
+        EXPECT_TRUE(wait_until(std::chrono::seconds(30),
+                               [&]
+                               {
+                                   scene.pid = scene.value("pid");
+                                   return !scene.pid.empty() &&
+                                          scene.pid != std::to_string(scene.before) &&
+                                          (scene.value("state") == "running" ||
+                                           scene.value("state") == "waiting_lock");
+                               }))
+            << scene.value("state");
+    }
+    // Longer than a lock_timeout.
+    EXPECT_FALSE(
+        wait_until(Milliseconds(2500), [&] { return server.log_contains("due to lock timeout"); }))
+        << server.log_text();
+    for (size_t i = 0; i < tables.size(); ++i)
+    {
+        SCOPED_TRACE(tables[i]);
+        LockedStart &scene = *scenes[i];
+        EXPECT_EQ(scene.value("pid"), scene.pid);
+        scene.locker.exec("commit");
+        scene.db.exec("select outbox.emit($1, 'k', 'e', '{}')", scene.database.type());
+        EXPECT_EQ(scene.db.value("select outbox.drain('30 s')"), "t");
+        EXPECT_EQ(scene.value("pid"), scene.pid);
+    }
 }
