@@ -1,6 +1,5 @@
 #include "database.h"
 
-#include "characters.h"
 #include "conninfo.h"
 #include "errors.h"
 #include "output.h"
@@ -8,6 +7,8 @@
 #include "standard_output.h"
 #include "terminal.h"
 #include "units.h"
+
+#include "client/src/text.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -69,15 +70,7 @@ said(const char *text)
 std::string
 said_briefly(const char *text)
 {
-    constexpr std::size_t kMost = 8192;
-    const std::string all = said(text);
-    if (all.size() <= kMost)
-        return all;
-    std::size_t end = 0;
-    for (std::size_t next = 0; next <= kMost;
-         next += first_character(std::string_view(all).substr(next)).bytes.size())
-        end = next;
-    return all.substr(0, end) + "... (cut off; it has " + std::to_string(all.size()) + " bytes)";
+    return outbox::v0::detail::bounded(said(text));
 }
 
 std::string
