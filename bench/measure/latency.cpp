@@ -21,17 +21,27 @@ namespace
 
 constexpr auto kLook = std::chrono::milliseconds(50);
 
+using Producers = std::vector<std::unique_ptr<BareProducer>>;
+
 // Each client has a producer of its own.
+Producers
+producers_for(const Servers &servers, const Topic &topic, int clients,
+              const test::KafkaProperties &properties)
+{
+    Producers producers;
+    producers.reserve(static_cast<size_t>(clients));
+    for (int client = 0; client < clients; client++)
+        producers.push_back(
+            std::make_unique<BareProducer>(servers.kafka.bootstrap(), topic.name(), properties));
+    return producers;
+}
+
 void
 measure_produced(Servers &servers, const std::string &name, Load load,
                  const test::KafkaProperties &properties, Latencies &into)
 {
     const Topic topic(servers.kafka, name);
-    std::vector<std::unique_ptr<BareProducer>> producers;
-    producers.reserve(static_cast<size_t>(load.clients));
-    for (int client = 0; client < load.clients; client++)
-        producers.push_back(
-            std::make_unique<BareProducer>(servers.kafka.bootstrap(), topic.name(), properties));
+    const Producers producers = producers_for(servers, topic, load.clients, properties);
     const auto make_action = [&](int client)
     {
         BareProducer &producer = *producers[static_cast<size_t>(client)];
@@ -116,10 +126,7 @@ measure_two_writes(Servers &servers, const Database &database, const std::string
     const Topic topic(servers.kafka, name);
     database.connect().exec("create table bench_twice (type text, key text, event text, "
                             "payload jsonb)");
-    std::vector<std::unique_ptr<BareProducer>> producers;
-    for (int client = 0; client < load.clients; client++)
-        producers.push_back(std::make_unique<BareProducer>(
-            servers.kafka.bootstrap(), topic.name(), test::KafkaProperties{{"linger.ms", "0"}}));
+    const Producers producers = producers_for(servers, topic, load.clients, {{"linger.ms", "0"}});
     const auto make_action = [&](int client)
     {
         BareProducer &producer = *producers[static_cast<size_t>(client)];
