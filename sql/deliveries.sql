@@ -26,6 +26,8 @@ create index deliveries_waiting on outbox.deliveries (lane, seq) where state = '
 create index deliveries_blockers on outbox.deliveries (lane, seq) where state in ('RETRYING', 'FAILED');
 create index deliveries_due on outbox.deliveries (next_attempt_at) where state = 'RETRYING';
 create index deliveries_slot on outbox.deliveries (slot, state);
+-- By hash, as an index takes no key of any size.
+create index deliveries_keys on outbox.deliveries (pg_catalog.hashtextextended(partition_key, 0), seq) where state <> 'DISCARDED';
 create index deliveries_settled on outbox.deliveries (seq) where not blocking and state <> 'WAITING';
 select pg_catalog.pg_extension_config_dump('outbox.deliveries', '');
 

@@ -82,8 +82,10 @@ public:
     // The earliest time of those, less the same; 0: there are none.
     virtual Time next_due_at(const std::vector<std::int64_t> &left_out,
                              const std::vector<Lane> &lanes_left_out) = 0;
-    // The first row of the lane before this seq that is WAITING, or RETRYING and blocking.
-    virtual bool first_before(Lane lane, std::int64_t seq, DeliveryRow &row) = 0;
+    // The first row of the lane before this seq that is WAITING, or RETRYING and blocking; none of
+    // `left_out`.
+    virtual bool first_before(Lane lane, std::int64_t seq,
+                              const std::vector<std::int64_t> &left_out, DeliveryRow &row) = 0;
     // Up to `count` WAITING rows of a lane behind `after`, by seq; none of `left_out`.
     virtual void waiting_of(Lane lane, std::int64_t after,
                             const std::vector<std::int64_t> &left_out, int count,
@@ -113,6 +115,9 @@ public:
     virtual bool rename_lane(std::int64_t seq, Lane lane) = 0;
     // Up to `count` rows behind `after`, by seq, that are not DISCARDED.
     virtual void rows_behind(std::int64_t after, int count, std::vector<MovedRow> &rows) = 0;
+    // The same of this key, whatever their topics, and of others by chance.
+    virtual void rows_of_key(std::string_view key, std::int64_t after, int count,
+                             std::vector<MovedRow> &rows) = 0;
     // Gives a row another topic, in this lane. RETRYING and blocking, it becomes WAITING; RETRYING
     // and not blocking it is due at once. FAILED stays FAILED; of others attempts begin anew.
     // False: a person holds it.

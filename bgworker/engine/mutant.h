@@ -42,10 +42,13 @@ enum class Mutant : unsigned char
     paces_by_time_of_day,   // all that waits (in the simulated clock)
     leaves_late_attempts,   // when the clock was set back (in the simulated maintenance)
     keeps_old_lanes,        // of rows that were written by another key
+    forgets_new_lanes,      // that such rows have got, until all have been looked at
     count,
     // These need a history of their own, that was made or found for them.
     counts_before_end,         // what is set aside, when its step may still be rolled back
     topic_waits_for_partition, // which does not acknowledge
+    parts_at_once,             // the same, however many of its events are on their way
+    releases_at_once,          // a group of a line, however many of it move to other lines
     redelivers_at_once,        // after a start, before the stream has read what comes first
     forgets_held,              // by a person, when its event was published
     refuses_to_wider,          // what waits for its topic in a narrower line, past those behind it
@@ -58,10 +61,12 @@ enum class Mutant : unsigned char
     draws_past_failed,      // the same, of one that blocks nothing
     takes_place_again,      // in its line, an event that others did not wait for
     blocks_for_held,        // a lane, when the row was not written as a person held it
+    waits_for_removal,      // of the row of a published event that a person holds
     tries_held_at_once,     // what was refused and is held by a person
     forgets_left,           // rows that a person held while routes changed
     leaves_others,          // of a key that gets a line by a change of routes
     places_without_partition,   // what is refused with its topic, before others of its partition
+    forgets_unplaced,           // the same, before others whose key has a line
     forgets_partition,          // that an event was queued for, when its producer has died
     waits_for_held_topic,       // news of it, when it waits for something else
     forgets_rows_behind,        // an event that is read again and has none itself
@@ -74,6 +79,7 @@ enum class Mutant : unsigned char
     counts_while_held,          // as time that an event was not acknowledged
     keeps_what_holds_up,        // the producer, when what is afloat keeps it from sending the rest
     waits_twice,                // for a broker that has not answered until a producer's end
+    waits_after_routes,         // the same, when they are loaded just then
     tells_again,                // that a topic is refused, in the log
     asks_anew,                  // whether a topic is there, with each producer
     tries_culprits_along,       // with others, which come back without having been sent
@@ -84,7 +90,15 @@ enum class Mutant : unsigned char
     reads_past_left,            // rows that a person held while routes changed during a start
     leaves_topics_others,       // of a key that has rows in the line of its partition, at a start
     tries_left,                 // rows that a person held while routes changed, where they were
-    loads_with_results          // new routes, in the step that notes what was refused by the old
+    loads_with_results,         // new routes, in the step that notes what was refused by the old
+    waits_for_rows,             // all that is new, until all rows were looked at when routes change
+    passes_rows,                // of its key that were not looked at, when routes change
+    passes_many_rows,           // the same, of a key that has many
+    leaves_many,                // rows of such a key, in wider lines than the event that joins it
+    joins_wider_lines,          // than that of its key, when routes change
+    looks_without_limit,        // at rows of keys of which something is new, one after the other
+    releases_ungathered,        // lines of such keys, of which rows are in wider ones
+    reloads_for_some            // all lines, when some of what persons held has followed
 };
 
 inline Mutant mutant = Mutant::none;

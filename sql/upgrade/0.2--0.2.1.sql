@@ -25,6 +25,7 @@ create index deliveries_slot on outbox.deliveries (slot, state);
 alter table outbox.deliveries add emitted_at timestamptz;
 -- include delivery_columns
 create index relay_position_database on outbox.relay_position (database_oid);
+create index deliveries_keys on outbox.deliveries (pg_catalog.hashtextextended(partition_key, 0), seq) where state <> 'DISCARDED';
 alter table outbox.relay_position add rows_counted boolean;
 -- include position_columns
 -- include relay_status

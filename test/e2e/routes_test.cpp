@@ -101,6 +101,60 @@ operator+(Headers a, const Headers &b)
     return a;
 }
 
+// So many events are emitted and set aside, as if they had FAILED. The relay, which is
+// paused, does not know.
+void
+set_aside(Scene &scene, int rows, const std::string &key)
+{
+    scene.route("aside", scene.topics[0]);
+    scene.db.exec("select outbox.pause('many are set aside')");
+    scene.db.exec("select outbox.emit($1, " + key +
+                      ", 'aside', '{}') "
+                      "from generate_series(1, $2::int) n",
+                  scene.database.type(), std::to_string(rows));
+    scene.db.exec("insert into outbox.deliveries (seq, xid, slot, event_id, lane, topic, "
+                  "partition_key, state, blocking, attempts, failed_at) "
+                  "select e.seq, e.xid, substring(e.tableoid::regclass::text from '\\d+$')::int2, "
+                  "e.id, e.seq, $1, e.aggregate_id, 'FAILED', true, 1, now() "
+                  "from outbox.events e",
+                  scene.topics[0]);
+}
+
+pid_t
+end_relay(Scene &scene)
+{
+    const pid_t relay = scene.database.relay_pid();
+    scene.db.exec("select pg_terminate_backend($1::int)", std::to_string(relay));
+    return relay;
+}
+
+void
+restart(Scene &scene)
+{
+    const pid_t relay = end_relay(scene);
+    ASSERT_TRUE(wait_until(kLimit,
+                           [&]
+                           {
+                               const pid_t now = scene.database.relay_pid();
+                               return now > 0 && now != relay;
+                           }));
+}
+
+// Rows of other topics than this.
+int
+left(Scene &scene, const std::string &topic)
+{
+    return std::stoi(
+        scene.db.value("select count(*) from outbox.deliveries where topic <> $1", topic));
+}
+
+// Rows whose lanes the relay has not looked at, as set_aside() makes them.
+int
+old_lanes(Scene &scene)
+{
+    return std::stoi(scene.db.value("select count(*) from outbox.deliveries where lane = seq"));
+}
+
 } // namespace
 
 TEST(Routes, EachEventGoesWhereItsMostSpecificRowSaysAndARowThatIsDeletedCountsNoMore)
@@ -247,6 +301,68 @@ TEST(Routes, ChangesUnderLoadKeepTheOrderOfEachKeyInEachTopic)
     }
     EXPECT_EQ(ids.size(), count);
     EXPECT_GE(used.size(), 3U);
+}
+
+// Tens of thousands of rows follow a change of routes, which takes seconds. What is new goes out
+// meanwhile, also when routes change again, and when the relay starts anew; with a key of one of
+// the rows as well.
+TEST(Routes, NothingWaitsUntilAllThatWasSetAsideHasFollowed)
+{
+    constexpr int kRows = 20000;
+    Scene scene({"aside", "first", "second", "third", "fourth"});
+    set_aside(scene, kRows, "case when n = 1 then 'k' else n::text end");
+    restart(scene);
+    scene.db.exec("select outbox.resume()");
+    scene.emit("fine");
+    EXPECT_EQ(scene.next().topic, scene.database.topic());
+    for (int change = 1; change <= 4; ++change)
+    {
+        const std::string &topic = scene.topics[static_cast<size_t>(change)];
+        scene.route("aside", topic);
+        if (change == 4)
+            restart(scene);
+        const std::string id = scene.emit("fine");
+        EXPECT_EQ(scene.next().header("id"), id);
+        EXPECT_GT(left(scene, topic), 0) << "change " << change;
+    }
+    EXPECT_TRUE(wait_until(3 * kLimit, [&] { return left(scene, scene.topics[4]) == 0; }));
+
+    // A start that finds lanes by the key of another database.
+    EXPECT_TRUE(wait_until(3 * kLimit, [&] { return old_lanes(scene) == 0; }));
+    scene.db.exec("update outbox.deliveries set lane = seq");
+    (void) end_relay(scene);
+    const std::string id = scene.emit("fine");
+    EXPECT_EQ(scene.next().header("id"), id);
+    EXPECT_GT(old_lanes(scene), 0);
+    EXPECT_TRUE(wait_until(3 * kLimit, [&] { return old_lanes(scene) == 0; }));
+}
+
+// One event of each of hundreds of keys comes at once, whose rows are still to follow a change of
+// routes. What is behind them does not wait for these rows, but for a few.
+TEST(Routes, ABurstOfKeysThatHaveRowsHoldsUpNothing)
+{
+    constexpr int kKeys = 200;
+    constexpr int kRows = 100 * kKeys;
+    Scene scene({"aside", "new"});
+    const std::string key = "(n % " + std::to_string(kKeys) + ")::text";
+    set_aside(scene, kRows, key);
+    restart(scene);
+    scene.db.exec("select outbox.resume()");
+    scene.emit("fine");
+    EXPECT_EQ(scene.next().topic, scene.database.topic());
+    EXPECT_TRUE(wait_until(3 * kLimit, [&] { return old_lanes(scene) == 0; }));
+
+    scene.db.exec("begin");
+    scene.route("aside", scene.topics[1]);
+    scene.db.exec("select outbox.emit($1, " + key +
+                      ", 'aside', '{}') "
+                      "from generate_series(1, $2::int) n",
+                  scene.database.type(), std::to_string(kKeys));
+    scene.db.exec("commit");
+    const std::string id = scene.emit("fine");
+    EXPECT_EQ(scene.next().header("id"), id);
+    EXPECT_GT(left(scene, scene.topics[1]), kRows / 2);
+    EXPECT_TRUE(wait_until(3 * kLimit, [&] { return left(scene, scene.topics[1]) == 0; }));
 }
 
 // A superuser can switch the checks off.

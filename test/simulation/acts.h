@@ -55,7 +55,7 @@ struct Act
         resume,
         retry,   // what has FAILED
         discard, // a: which of the FAILED
-        hold,    // a: which row
+        hold,    // a: which row; -1: all
         release,
         route,    // a: type, b: topic
         blocking, // a: type, b: 0: later events of a key flow
@@ -97,6 +97,7 @@ struct History
     std::uint64_t lanes = 0;    // the key of their hashes, by which they take turns
     bool new_lanes = false;     // by another key whenever the relay starts
     bool sends_ready = false;   // a fault of producers, see ProducerSettings
+    int rows_at_once = 1024;    // are looked at when routes change
     std::vector<Act> acts;      // by time
 };
 

@@ -168,12 +168,30 @@ Checker::settled(int event)
             facts_[static_cast<std::size_t>(other)].settled_at = clock_.at();
 }
 
+// Others may be on their way, as they need not wait for it, before its refusal is written down.
 void
 Checker::repaired()
 {
     for (const int event : pending_)
-        if (database_->row(event).unreadable)
+    {
+        const EventRow &row = database_->row(event);
+        if (!row.unreadable)
+            continue;
+        if (!database_->tables().blocks.at(static_cast<std::size_t>(row.type)))
+            facts_[static_cast<std::size_t>(event)].skipped = true;
+        settled(event);
+    }
+}
+
+void
+Checker::limits(const std::string &topic)
+{
+    for (const int event : pending_)
+    {
+        const EventRow &row = database_->row(event);
+        if (place_of(row).topic == topic && row.bytes > cluster_->topic(topic)->max_bytes)
             settled(event);
+    }
 }
 
 bool

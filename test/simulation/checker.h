@@ -82,6 +82,8 @@ public:
     void settled(int event);
     // What could not be read can be from now on.
     void repaired();
+    // This topic gets another limit: what was too large for it may not be any more.
+    void limits(const std::string &topic);
     // A broker has refused records of this place.
     void refused(const Place &place);
     void in_flight(std::size_t events, std::size_t most);

@@ -47,6 +47,7 @@ public:
             act(clock_random_.below(history_.active), Kind::slow_disk,
                 static_cast<int>(clock_random_.between(50, 2000)));
         history_.new_lanes = clock_random_.percent(20);
+        look_at_rows_slowly();
         if (random_.percent(25))
             history_.max_bytes = number(1000, 20000);
         std::stable_sort(history_.acts.begin(), history_.acts.end(),
@@ -250,6 +251,18 @@ private:
             act(clock_random_.below(history_.active), Kind::set_clock,
                 clock_random_.percent(50) ? by : -by);
         }
+    }
+
+    // When routes change, and at a start. With numbers of its own, too.
+    void look_at_rows_slowly()
+    {
+        if (clock_random_.percent(60))
+            history_.rows_at_once = static_cast<int>(clock_random_.between(1, 6));
+        if (!clock_random_.percent(15))
+            return;
+        const Time at = clock_random_.below(history_.active);
+        act(at, Kind::slow_disk, static_cast<int>(clock_random_.between(500, 2000)));
+        act(at + clock_random_.below(4 * kSecond), Kind::slow_disk, 0);
     }
 
     void ends()

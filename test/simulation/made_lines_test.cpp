@@ -107,6 +107,66 @@ TEST(MadeLines, WhatIsRefusedWithItsTopicStaysInTheLineOfItsKey)
     EXPECT_EQ(made.outcome(Mutant::refuses_to_wider).substr(0, 5), "order");
 }
 
+// Events wait until their topic is described, which it is not: so one after the other joins the
+// topic's line, and just before the last of a key the topic is there. The key has an older line,
+// but the last joins that of the topic, as its key's event before it is there.
+TEST(MadeLines, WhatIsPlacedFollowsWhatHasNoPlace)
+{
+    int seen = 0;
+    for (int ms = 2000; ms < 3000; ms += 3)
+    {
+        Made made;
+        made.history().types = 2;
+        made.history().backoff_initial_ms = made.history().backoff_max_ms = 3000;
+        made.emit(0.3, 0).one(0.5, 0, 1, Act::unreadable);
+        made.act(0.9, Kind::topic_missing, 0).act(0.9, Kind::topic_forbidden, 1).one(1.0, 1, 3);
+        made.act(1.2, Kind::slow_disk, 5000).emit(1.3, 0, 60).one(1.31, 0, 1).one(1.32, 0, 1);
+        const double paused = ms / 1000.0;
+        made.act(paused, Kind::pause).act(paused + 0.001, Kind::topic_fine, 0);
+        made.act(paused + 0.5, Kind::slow_disk, 0).act(paused + 0.6, Kind::repair);
+        made.act(paused + 1.0, Kind::resume);
+        EXPECT_EQ(made.outcome(), "");
+        seen += made.outcome(Mutant::forgets_unplaced).substr(0, 5) == "order" ? 1 : 0;
+    }
+    EXPECT_GT(seen, 0);
+}
+
+// A person holds the row of an event while that is published, and so it stays. The next event of
+// its line, refused as nobody has looked whether the topic is there now, does not wait for that.
+TEST(MadeLines, WhatIsPublishedAndHeldIsNotWaitedFor)
+{
+    Made made;
+    made.history().types = 1;
+    made.history().backoff_initial_ms = made.history().backoff_max_ms = 300;
+    made.act(0.1, Kind::topic_forbidden, 0, 1).emit(1.0, 0, 7);
+    made.act(2.8, Kind::hold, 4).act(7.8, Kind::topic_fine, 0).one(9.2, 0, 2);
+    EXPECT_EQ(made.outcome(), "");
+    EXPECT_EQ(made.outcome(Mutant::waits_for_removal).substr(0, 7), "stalled");
+}
+
+// Of a topic's line one partition does not answer, and the disk is slow: what is on its way there
+// moves to the partition's line in slices, and so does what follows.
+TEST(MadeLines, WhatMovesToAnotherLineDoesSoInSlices)
+{
+    int parted = 0;
+    int released = 0;
+    for (int ms = 2000; ms < 2600; ms += 40)
+    {
+        Made made;
+        made.history().types = 1;
+        made.lead(0, 0);
+        made.act(0.1, Kind::topic_forbidden, 0).emit(0.5, 0, 600).act(2.0, Kind::topic_fine, 0);
+        const double hangs = ms / 1000.0;
+        made.act(hangs, Kind::broker_hangs, 0).act(hangs + 0.8, Kind::slow_disk, 40000);
+        made.act(9.0, Kind::slow_disk, 0).act(10.0, Kind::broker_up, 0);
+        EXPECT_EQ(made.outcome(), "");
+        parted += made.outcome(Mutant::parts_at_once).substr(0, 7) == "stalled" ? 1 : 0;
+        released += made.outcome(Mutant::releases_at_once).substr(0, 7) == "stalled" ? 1 : 0;
+    }
+    EXPECT_GT(parted, 0);
+    EXPECT_GT(released, 0);
+}
+
 // Others did not wait for an event when it was refused; later they would have to, and it is refused
 // again: they still do not.
 TEST(MadeLines, WhatHasLostItsPlaceGetsNoneAgain)
@@ -123,16 +183,22 @@ TEST(MadeLines, WhatHasLostItsPlaceGetsNoneAgain)
 // go to the other one do not wait for that.
 TEST(MadeLines, ATopicsLineDoesNotWaitForOnePartition)
 {
-    Made made;
-    made.history().types = 1;
-    made.history().active = 100 * kSecond;
-    made.act(0.1, Kind::lead, 0, 0, 0).act(0.1, Kind::lead, 0, 1, 1).emit(0.5, 0, 7);
-    made.act(41.0, Kind::topic_forbidden, 0).emit(41.1, 0, 14).act(41.5, Kind::broker_hangs, 0);
-    made.act(42.0, Kind::topic_fine, 0);
+    int seen = 0;
     for (int i = 0; i < 20; i++)
-        made.one(43.0 + i * 0.1, 0, 0);
-    EXPECT_EQ(made.outcome(), "");
-    EXPECT_EQ(made.outcome(Mutant::topic_waits_for_partition).substr(0, 7), "stalled");
+    {
+        Made made;
+        made.history().seed += static_cast<std::uint64_t>(i);
+        made.history().types = 1;
+        made.history().active = 100 * kSecond;
+        made.act(0.1, Kind::lead, 0, 0, 0).act(0.1, Kind::lead, 0, 1, 1).emit(0.5, 0, 7);
+        made.act(41.0, Kind::topic_forbidden, 0).emit(41.1, 0, 14).act(41.5, Kind::broker_hangs, 0);
+        made.act(42.0, Kind::topic_fine, 0);
+        for (int event = 0; event < 20; event++)
+            made.one(43.0 + event * 0.1, 0, 0);
+        EXPECT_EQ(made.outcome(), "") << i;
+        seen += made.outcome(Mutant::topic_waits_for_partition).substr(0, 7) == "stalled" ? 1 : 0;
+    }
+    EXPECT_GT(seen, 0);
 }
 
 // The disk is full just when an event is set aside: that does not count, and the position waits.
@@ -166,65 +232,6 @@ TEST(MadeLines, WhatIsOnItsWayIsNotOvertakenByARefusal)
     made.act(5.0, Kind::broker_slow, 0, 0);
     EXPECT_EQ(made.outcome(), "");
     EXPECT_EQ(made.outcome(Mutant::refuses_out_of_turn).substr(0, 5), "stuck");
-}
-
-// Routes change while a person holds a row, and the topic that it goes to now is refused. The row
-// is to follow, so an earlier event of its key that is read only then waits before it.
-TEST(MadeLines, WhatIsReadDuringAStartWaitsForRowsThatArePersonsStill)
-{
-    Made made;
-    made.history().types = 2;
-    made.act(0.1, Kind::topic_forbidden, 1, 1).emit(0.5, 0, 7);
-    made.act(1.0, Kind::lead, 0, 0, -1).act(1.0, Kind::lead, 0, 1, -1);
-    made.one(1.2, 0, 0).one(1.7, 0, 0).act(2.23, Kind::pause).act(2.24, Kind::crash);
-    made.act(2.8, Kind::hold, 0).act(7.0, Kind::route, 0, 1).act(8.0, Kind::resume);
-    made.act(10.0, Kind::release).act(13.0, Kind::topic_fine, 1);
-    EXPECT_EQ(made.outcome(), "");
-    EXPECT_EQ(made.outcome(Mutant::reads_past_left).substr(0, 5), "order");
-}
-
-// Routes change while a person holds the head of a partition's line, and the topic that it goes to
-// now is refused. Let go, it is not tried before it has moved to the line of its key: what was
-// refused where it was would be written there again behind its back, and a later event of the key
-// would go out first.
-TEST(MadeLines, WhatIsToFollowIsNotTriedBefore)
-{
-    int seen = 0;
-    for (int ms = 0; ms < 300; ms += 5)
-    {
-        Made made;
-        made.history().types = 2;
-        made.history().backoff_initial_ms = 50;
-        made.history().backoff_max_ms = 250;
-        made.act(0.1, Kind::topic_forbidden, 1, 1);
-        made.lead(0, -1);
-        made.emit(0.5, 0, 7).one(1.2, 0, 0).act(2.8, Kind::hold, 0).act(4.0, Kind::route, 0, 1);
-        made.act(4.1, Kind::slow_disk, 20000).act(7.0 + ms / 1000.0, Kind::release);
-        made.act(8.5, Kind::slow_disk, 0).act(9.0, Kind::topic_fine, 1);
-        EXPECT_EQ(made.outcome(), "") << ms;
-        seen += made.outcome(Mutant::tries_left).substr(0, 5) == "order" ? 1 : 0;
-    }
-    EXPECT_GT(seen, 0);
-}
-
-// The disk is full when it is to be noted that a topic has refused an event; then routes change,
-// and the step that moves the rows cannot be written, either. The next one notes no more what the
-// topic of before has refused: it would get the new one, and stay in its line.
-TEST(MadeLines, WhatWasRefusedIsNotedBeforeRoutesAreLoaded)
-{
-    int seen = 0;
-    for (std::uint64_t i = 0; i < 20; i++)
-    {
-        Made made;
-        made.history().seed += i;
-        made.history().types = 2;
-        made.history().backoff_initial_ms = made.history().backoff_max_ms = 50;
-        made.act(0.1, Kind::topic_forbidden, 0).emit(0.5, 0, 7).act(3.0, Kind::no_space, 2);
-        made.act(3.5, Kind::route, 0, 1).one(3.6, 0, 0).one(3.65, 0, 1).one(3.7, 0, 2);
-        EXPECT_EQ(made.outcome(), "") << i;
-        seen += made.outcome(Mutant::loads_with_results).substr(0, 5) == "order" ? 1 : 0;
-    }
-    EXPECT_GT(seen, 0);
 }
 
 // Of a transaction that commits late the first event waits for its topic, and the second is not
@@ -321,9 +328,9 @@ TEST(MadeLines, NothingPassesWhatIsNotSetAsideYet)
     EXPECT_EQ(made.outcome(Mutant::passes_refused).substr(0, 5), "order");
 }
 
-// A start: an event is read again and held, as nothing is known of its topic. A change of routes
-// brings a row into the line of its key, and a later one is read that joins that line, as the row
-// is behind it. So the first one has to go there, too.
+// A start: an event is read again and held, as nothing is known of its topic. During a pause a
+// change of routes brings a row into the line of its key, and then a later one is read that joins
+// that line, as the row is behind it. So the first one has to go there, too.
 TEST(MadeLines, WhatIsHeldDuringAStartJoinsTheRowsBehindIt)
 {
     constexpr int kLate = 900; // a session
@@ -336,8 +343,8 @@ TEST(MadeLines, WhatIsHeldDuringAStartJoinsTheRowsBehindIt)
         made.act(0.1, Kind::topic_forbidden, 0, 1).act(0.1, Kind::topic_forbidden, 1, 1);
         made.one(0.2, 0, 1).one(3.0, 1, 0).act(3.1, Kind::begin, kLate);
         made.act(3.1, Kind::emit, kLate, 1, 0).one(3.2, 0, 0).act(3.3, Kind::restart);
-        made.act(3.7, Kind::route, 0, 1).act(3.8, Kind::commit, kLate, 1);
-        made.act(10.0, Kind::topic_fine, 1);
+        made.act(3.69, Kind::pause).act(3.7, Kind::route, 0, 1).act(5.0, Kind::resume);
+        made.act(3.8, Kind::commit, kLate, 1).act(10.0, Kind::topic_fine, 1).in_order();
         EXPECT_EQ(made.outcome(), "") << i;
         seen += made.outcome(Mutant::hands_over_past_rows).substr(0, 5) == "order" ? 1 : 0;
     }

@@ -168,6 +168,27 @@ TEST(ShortenedBrokers, AHangingBrokerIsWaitedForOnceByAllProducers)
     expect_seen(Mutant::waits_twice, "stalled", shortened);
 }
 
+// What a producer's end was put off for is not waited for as long again, when the routes are loaded
+// just then and all is handed over once more.
+TEST(ShortenedBrokers, WhatWasWaitedForIsNotWhenRoutesAreLoaded)
+{
+    const Shortened shortened = {300065582,
+                                 {1, 16, 190, 1048576, 2, true, 381, 1005, 3, 12000000},
+                                 {
+                                     {3524311, Kind::broker_hangs, 1},
+                                     {4346050, Kind::lead, 1, 1, 1},
+                                     {6538915, Kind::begin, 2},
+                                     {6539683, Kind::emit, 2, 1, 0, 0, 147},
+                                     {6539795, Kind::emit, 2, 2, 2, 0, 46},
+                                     {6541105, Kind::emit, 2, 2, 4, 1, 114},
+                                     {6543329, Kind::commit, 2, 1},
+                                     {7529157, Kind::blocking, 0, 1},
+                                     {10750917, Kind::broker_up, 0},
+                                 }};
+    expect_well(shortened);
+    expect_seen(Mutant::waits_after_routes, "stalled", shortened);
+}
+
 // One that was repaired is queued behind others that are refused, each of which ends redelivery's
 // producer, while a broker hangs.
 TEST(ShortenedBrokers, WhatWasRepairedDoesNotWaitBehindWhatIsRefused)

@@ -30,6 +30,48 @@ TEST(ShortenedChecker, WhatWasForgottenAfterItWasPublishedHoldsUpItsKey)
     expect_well(shortened);
 }
 
+// An event was too large for its topic, which takes it now: it is tried again in its time.
+TEST(ShortenedChecker, WhatIsNotTooLargeAnyMoreIsTriedInItsTime)
+{
+    const Shortened shortened = {92022966,
+                                 {1, 10, 133, 1048576, 5, true, 311, 1417, 2, 10000000},
+                                 {
+                                     {8588637, Kind::topic_limit, 0, 616},
+                                     {9178271, Kind::begin, 2},
+                                     {9178405, Kind::emit, 2, 0, 2, 0, 1242},
+                                     {9178427, Kind::commit, 2},
+                                     {11852610, Kind::topic_limit, 0, 1921},
+                                 }};
+    expect_well(shortened);
+}
+
+// An event cannot be read, others need not wait for it, and what says so cannot be written: they
+// are on their way when a person repairs it.
+TEST(ShortenedChecker, WhatOthersNeedNotWaitForHasNoPlaceBeforeItIsWritten)
+{
+    const Shortened shortened = {300146877,
+                                 {1, 17, 92, 1048576, 2, true, 159, 317, 1, 12000000},
+                                 {
+                                     {2346425, Kind::blocking, 0, 0},
+                                     {2498823, Kind::begin, 0},
+                                     {2498964, Kind::emit, 0, 0, 3, 0, 178},
+                                     {2551944, Kind::no_space, 4},
+                                     {3222835, Kind::commit, 0, 1},
+                                     {5142372, Kind::lock, 0, 2617},
+                                     {6091817, Kind::begin, 16},
+                                     {6091928, Kind::emit, 16, 0, 3, 2, 104},
+                                     {6092751, Kind::emit, 16, 0, 3, 0, 91},
+                                     {6093356, Kind::commit, 16, 1},
+                                     {6638930, Kind::route, 0, 0},
+                                     {7367139, Kind::begin, 25},
+                                     {7367145, Kind::emit, 25, 0, 2, 2, 184},
+                                     {7368211, Kind::commit, 25, 1},
+                                     {7418585, Kind::lock, 0, 2848},
+                                     {10653073, Kind::repair},
+                                 }};
+    expect_well(shortened);
+}
+
 // What a person holds while routes change, and would be refused, is not tried at once.
 TEST(ShortenedChecker, WhatAPersonHeldWhileRoutesChangedIsNotTriedAtOnce)
 {

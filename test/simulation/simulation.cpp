@@ -42,6 +42,7 @@ public:
                   {history.lanes, 0},
                   history.new_lanes})
     {
+        most_rows_looked_at = history.rows_at_once;
         checker_.watch(database_, cluster_);
         if (history.max_in_flight > 1)
         {
@@ -297,6 +298,7 @@ private:
         case Kind::topic_fine:
             return cluster_.set_topic(topic, true, true);
         case Kind::topic_limit:
+            checker_.limits(topic);
             cluster_.topic(topic)->max_bytes = act.b;
             return;
         default:
@@ -371,7 +373,7 @@ private:
         {
             int number = 0;
             for (const auto &[seq, row] : database_.tables().deliveries)
-                if (number++ == act.a % 5)
+                if (act.a < 0 || number++ == act.a % 5)
                 {
                     trace_.say("a session holds the row of event %d", row.event);
                     database_.hold_row(seq);

@@ -22,7 +22,7 @@ constexpr std::uint64_t kForFault = 5000;
 std::uint64_t
 how_many()
 {
-    constexpr std::uint64_t kHistories = 3000;
+    constexpr std::uint64_t kHistories = 10000;
     const char *text = std::getenv("OUTBOX_HISTORIES");
     return text != nullptr ? std::strtoull(text, nullptr, 10) : kHistories;
 }

@@ -48,6 +48,18 @@ TEST(TokenBucket, LetsTheRateThroughHoweverOftenTheCallerComes)
         }
 }
 
+TEST(TokenBucket, WhoTookMoreThanWasThereWaitsLonger)
+{
+    TokenBucket limited;
+    limited.configure(kSecond / 4, 0, 10000);
+    EXPECT_EQ(limited.available(0), 10000);
+    limited.take(20000);
+    EXPECT_EQ(limited.available(20000), -5000);
+    EXPECT_EQ(limited.available(40000), 0);
+    EXPECT_EQ(limited.available(80000), 10000);
+    EXPECT_EQ(limited.available(kSecond), 10000);
+}
+
 TEST(TokenBucket, NeverLetsMoreThroughInAnyStretchThanTheRateAndWhatMayGoAtOnce)
 {
     const unsigned seed = std::random_device{}();

@@ -54,16 +54,21 @@ struct Line
     std::uint32_t afloat = 0;
     // The stream's events before this tag are to be acknowledged before any of the line goes out.
     std::uint64_t barrier = 0;
+    // The lowest tag of those that joined it, a topic's, as nobody knew their partition.
+    std::uint64_t unplaced = UINT64_MAX;
     // All that waits up to here is on its way.
     bool has_cursor = false;
     std::int64_t cursor = 0;
-    Steady since;    // closing
-    Lane behind = 0; // the wider lane that its next event waits for, while that is blocked
+    Steady since; // closing
+    // The lane that its next event waits for while that is blocked: a wider one; or that which this
+    // is to follow into, and a person holds it.
+    Lane behind = 0;
 
     // An event joins the line. It may have a lower number than some that are on their way: numbers
     // are drawn before the commit. Later events of its key may not go before it.
     void joined(std::int64_t seq) noexcept
     {
+        behind = 0; // it may be the next one
         if (has_cursor && seq <= cursor)
             cursor = seq - 1;
     }
@@ -97,6 +102,13 @@ public:
     {
         line.state = State::closing;
         line.since = now;
+    }
+
+    void open_closing() noexcept
+    {
+        for (auto &lane : lanes_)
+            if (lane.second.state == State::closing)
+                lane.second.state = State::releasing;
     }
 
     void clear(Lane lane) noexcept

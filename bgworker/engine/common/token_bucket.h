@@ -8,7 +8,8 @@ namespace outbox
 {
 
 // Lets `rate` things a second through. What was not used is kept for a tenth of a second, so that a
-// caller who comes late or rarely still reaches the rate; never does more than that go at once.
+// caller who comes late or rarely still reaches the rate; never does more than that go at once, nor
+// more than `most`.
 // Times are microseconds of any clock; one that goes back costs no more than the time it repeats.
 class TokenBucket
 {
@@ -17,10 +18,10 @@ public:
     static constexpr std::int64_t kMostAtOnce = 256;
 
     // A rate below 1 counts as 1. Begins with what may go at once.
-    void configure(std::int64_t rate, std::int64_t now_us) noexcept
+    void configure(std::int64_t rate, std::int64_t now_us, std::int64_t most = kMostAtOnce) noexcept
     {
         rate_ = std::max<std::int64_t>(rate, 1);
-        at_once_ = std::clamp<std::int64_t>(rate_ / 10, 1, kMostAtOnce);
+        at_once_ = std::clamp<std::int64_t>(rate_ / 10, 1, most);
         credit_ = at_once_ * kSecondUs;
         filled_us_ = now_us;
     }
@@ -32,7 +33,7 @@ public:
         return credit_ / kSecondUs;
     }
 
-    // Takes no more than are available.
+    // Who takes more than are available has what comes next wait longer.
     void take(std::int64_t count) noexcept { credit_ -= count * kSecondUs; }
 
     // How long until it is worth to look again: one may go then, or a quarter of what may go at

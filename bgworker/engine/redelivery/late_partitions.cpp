@@ -25,17 +25,26 @@ LatePartitions::find(Steady now)
         agenda_.stir();
 }
 
+// However many they are, new events wait for no more than a slice of it.
 void
 LatePartitions::part()
 {
     for (const Lane partition : std::exchange(late_, {}))
         if (lines_.is_clear(partition))
-            part(partition);
+            parting_.push_back(partition);
+    const Steady begun = clock_.steady();
+    while (!parting_.empty() && part(parting_.back(), begun))
+        parting_.pop_back();
+    if (!parting_.empty())
+        agenda_.stir();
 }
 
-void
-LatePartitions::part(Lane partition)
+// Returns false when there is more of it. What is left meanwhile is later, and nothing joins it: it
+// would join the partition's line.
+bool
+LatePartitions::part(Lane partition, Steady begun)
 {
+    constexpr int kStepMs = 10;
     const std::vector<Flights::Flight> &all = flights_.all();
     std::vector<std::size_t> numbers;
     for (std::size_t number = 0; number < all.size(); number++)
@@ -47,8 +56,10 @@ LatePartitions::part(Lane partition)
     for (const std::size_t number : numbers)
     {
         Flights::Flight &flight = *flights_.find(number);
+        if (has_passed(begun, clock_.steady(), kStepMs) && !OUTBOX_MUTANT(parts_at_once))
+            return false;
         if (!deliveries_.move_to_lane(flight.row.numbers.seq, partition))
-            return;
+            return true; // a person holds it, and so it and what is behind it stays
         parted_.push_back({number, flight.row.lane, flight.row.waiting});
         lines_.release(partition);
         if (!flight.row.waiting)
@@ -58,6 +69,7 @@ LatePartitions::part(Lane partition)
         agenda_.find_due();
         agenda_.stir();
     }
+    return true;
 }
 
 void

@@ -3,6 +3,8 @@
 
 #include "flights.h"
 
+#include "bgworker/engine/world.h"
+
 #include <utility>
 #include <vector>
 
@@ -13,19 +15,20 @@ namespace outbox
 // is on its way to that one makes the partition's own line, in its order, and what comes later of
 // the topic's joins it.
 //
-//     together ── a second without an acknowledgement: find() ──▶ late ── part(), in a step ──▶
+//     together ── a second without an acknowledgement: find() ──▶ late ── part(), in steps ──▶
 //     parted ── rolled_back() ──▶ together
 class LatePartitions
 {
 public:
-    LatePartitions(Deliveries &deliveries, Lines &lines, Flights &flights, Agenda &agenda) noexcept
-        : deliveries_(deliveries), lines_(lines), flights_(flights), agenda_(agenda)
+    LatePartitions(const World &world, Lines &lines, Flights &flights, Agenda &agenda) noexcept
+        : deliveries_(world.deliveries), clock_(world.clock), lines_(lines), flights_(flights),
+          agenda_(agenda)
     {
     }
 
     // Not in a step.
     void find(Steady now);
-    // In a step.
+    // In a step: some of it.
     void part();
     // Returns whether the step has parted any.
     bool committed() noexcept { return std::exchange(parted_, {}).size() > 0; }
@@ -39,14 +42,16 @@ private:
         bool waiting;
     };
 
-    void part(Lane partition);
+    bool part(Lane partition, Steady begun);
 
     Deliveries &deliveries_;
+    Clock &clock_;
     Lines &lines_;
     Flights &flights_;
     Agenda &agenda_;
     Steady looked_at_;
     std::vector<Lane> late_;
+    std::vector<Lane> parting_;  // some of them have parted
     std::vector<Parted> parted_; // in the step under way
 };
 

@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <vector>
 
 namespace outbox
 {
@@ -22,6 +21,7 @@ public:
     struct Row
     {
         EventNumbers numbers;
+        Lane from = 0; // where it is
         Lane lane = 0; // that it goes to
     };
 
@@ -30,32 +30,29 @@ public:
     {
         return rows_.count(seq) > 0 && !OUTBOX_MUTANT(tries_left);
     }
-    // Where it is to go; 0: it is not there.
-    Lane lane_of(std::int64_t seq) const noexcept
+    // One with no lane: it is not there.
+    Row find(std::int64_t seq) const noexcept
     {
         const auto found = rows_.find(seq);
-        return found != rows_.end() ? found->second.lane : 0;
+        return found != rows_.end() ? found->second : Row();
     }
+    std::size_t size() const noexcept { return rows_.size(); }
     // One that is not there yet. Throws std::bad_alloc.
-    void add(const EventNumbers &numbers, Lane lane) { rows_[numbers.seq] = {numbers, lane}; }
+    void add(const Row &row) { rows_[row.numbers.seq] = row; }
     void remove(std::int64_t seq) noexcept { rows_.erase(seq); }
-    // The next `count` of them: all have their turn. Throws std::bad_alloc.
-    void next(std::size_t count, std::vector<Row> &rows)
+    // The next of them, of which there are some: all have their turn.
+    Row next() noexcept
     {
-        rows.clear();
-        auto turn = rows_.lower_bound(turn_);
-        while (rows.size() < count && rows.size() < rows_.size())
-        {
-            if (turn == rows_.end())
-                turn = rows_.begin();
-            rows.push_back((turn++)->second);
-        }
-        turn_ = turn != rows_.end() ? turn->first : kLowestSeq;
+        auto turn = rows_.upper_bound(turn_);
+        if (turn == rows_.end())
+            turn = rows_.begin();
+        turn_ = turn->first;
+        return turn->second;
     }
 
 private:
     std::map<std::int64_t, Row> rows_;
-    std::int64_t turn_ = kLowestSeq; // whose it is
+    std::int64_t turn_ = kLowestSeq; // who had it last
 };
 
 } // namespace outbox

@@ -12,12 +12,20 @@ Lines::is_before(Lane lane, std::uint64_t tag) const noexcept
     return found != lanes_.all().end() && found->second.barrier <= tag;
 }
 
+bool
+Lines::has_unplaced_before(Lane topic, std::uint64_t tag) const noexcept
+{
+    const auto found = lanes_.all().find(topic);
+    return found != lanes_.all().end() && found->second.unplaced < tag &&
+           !OUTBOX_MUTANT(forgets_unplaced);
+}
+
 Lane
 Lines::lane_of(Lane topic, Lane partition, Lane key, std::uint64_t tag) const noexcept
 {
     for (const Lane lane : {topic, partition, key})
         if (is_before(lane, tag) || (OUTBOX_MUTANT(places_by_width) && wait_of(lane) != Wait::none))
-            return lane;
+            return has_unplaced_before(topic, tag) ? topic : lane;
     for (const Lane lane : {key, partition, topic})
         if (wait_of(lane) != Wait::none)
             return lane;
@@ -31,6 +39,14 @@ Lines::join(Lane lane, std::int64_t seq) noexcept
     if (line != nullptr)
         line->joined(seq);
     agenda_.stir();
+}
+
+void
+Lines::note_unplaced(Lane topic, std::uint64_t tag) noexcept
+{
+    Line *line = lanes_.find(topic);
+    if (line != nullptr)
+        line->unplaced = std::min(line->unplaced, tag);
 }
 
 void
@@ -93,6 +109,8 @@ Lines::recheck_heads()
 {
     if (!recheck_.empty())
         agenda_.find_due();
+    std::sort(recheck_.begin(), recheck_.end());
+    recheck_.erase(std::unique(recheck_.begin(), recheck_.end()), recheck_.end());
     for (const Lane lane : recheck_)
     {
         const Line *line = lanes_.find(lane);

@@ -60,7 +60,8 @@ public:
     // is earlier. Otherwise all of it is later.
     bool is_before(Lane lane, std::uint64_t tag) const noexcept;
     // The lane in which an event of the stream has to wait; 0: none. It joins the widest of those
-    // that are before it; if none is, the narrowest.
+    // that are before it; if none is, the narrowest. What has joined the topic's line unplaced is
+    // before it as well, whenever that began.
     Lane lane_of(Lane topic, Lane partition, Lane key, std::uint64_t tag) const noexcept;
 
     bool is_empty() const noexcept { return lanes_.size() == 0; }
@@ -83,10 +84,14 @@ public:
 
     // An event has joined the line, if there is one.
     void join(Lane lane, std::int64_t seq) noexcept;
+    // An event of the stream is in its topic's line, as nobody knows its partition.
+    void note_unplaced(Lane topic, std::uint64_t tag) noexcept;
     // So many events of a partition were refused together: one of them is the culprit.
     void isolate(Lane lane, std::size_t suspects);
     // All lines begin at their first row again, and nothing of them is on its way.
     void begin_again() noexcept;
+    // Nothing goes out for a while, and nothing is to be held in memory for so long.
+    void open_closing() noexcept { lanes_.open_closing(); }
 
     // Something of the line is afloat: in the stream's producer although it was set aside. Until
     // that is not so any more the line stays blocked.
@@ -127,6 +132,7 @@ public:
     void load_waiting();
 
 private:
+    bool has_unplaced_before(Lane topic, std::uint64_t tag) const noexcept;
     bool is_in(Lane lane, Lanes::State state) const noexcept { return lanes_.state(lane) == state; }
     std::uint64_t barrier() const noexcept
     {

@@ -7,12 +7,12 @@ namespace outbox
 
 Redelivery::Redelivery(const World &world, const Progress &stream, LastReports &last_reports)
     : deliveries_(world.deliveries), lines_(world.deliveries, stream, agenda_),
-      rows_at_start_(world.deliveries, lines_), aside_(world, lines_, agenda_),
+      rows_at_start_(world.deliveries, lines_), aside_(world, lines_, rows_at_start_, agenda_),
       sink_(world, last_reports), flights_(lines_, agenda_),
       results_(world, lines_, agenda_, aside_),
       reports_(world, lines_, flights_, results_, culprits_),
       sending_(world, lines_, agenda_, sink_, flights_, results_, culprits_, left_),
-      late_partitions_(world.deliveries, lines_, flights_, agenda_)
+      late_partitions_(world, lines_, flights_, agenda_)
 {
 }
 
@@ -56,36 +56,41 @@ Redelivery::land(Lane lane, std::int64_t seq, bool published) noexcept
 }
 
 void
-Redelivery::leave(const EventNumbers &numbers, Lane lane)
+Redelivery::leave(const LeftRows::Row &row)
 {
-    if (left_.lane_of(numbers.seq) == lane)
+    if (left_.find(row.numbers.seq).lane == row.lane)
         return;
-    end_left(numbers.seq);
-    set_afloat(lane);
-    left_.add(numbers, lane);
+    end_left(row.numbers.seq);
+    set_afloat(row.lane);
+    left_.add(row);
+}
+
+// It may have been what blocked its line, and belongs before others in the new one.
+void
+Redelivery::followed(const LeftRows::Row &row)
+{
+    lines_.join(row.lane, row.numbers.seq);
+    end_left(row.numbers.seq);
+    lines_.recheck(row.from);
 }
 
 void
 Redelivery::end_left(std::int64_t seq) noexcept
 {
-    const Lane lane = left_.lane_of(seq);
-    if (lane == 0)
+    const LeftRows::Row row = left_.find(seq);
+    if (row.lane == 0)
         return;
     left_.remove(seq);
-    lines_.land(lane);
+    if (Line *line = lines_.find(row.from))
+        line->behind = 0;
+    lines_.land(row.lane);
 }
 
 void
-Redelivery::forget_left()
+Redelivery::forget_left() noexcept
 {
-    constexpr std::size_t kAtOnce = 1000;
-    std::vector<LeftRows::Row> rows;
     while (has_left())
-    {
-        left_.next(kAtOnce, rows);
-        for (const LeftRows::Row &row : rows)
-            end_left(row.numbers.seq);
-    }
+        end_left(left_.next().numbers.seq);
 }
 
 // What reports of deliveries add to these may fail no more.
@@ -188,7 +193,7 @@ Redelivery::step(const FailurePolicy &policy, std::uint64_t first_tag, bool may_
         else
             sending_.put_off(now);
     }
-    if (results_.awaits_rows() || !lines_.kept_back().empty())
+    if (results_.awaits_rows() || !lines_.kept_back().empty() || has_left())
         agenda_.try_again(plus_ms(Agenda::pace(now), kHeldMs));
     if (agenda_.must_find_due())
         sending_.find_due(first_tag);

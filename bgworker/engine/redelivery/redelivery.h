@@ -37,6 +37,12 @@ public:
     // step, and so are the next four.
     void reload() noexcept { agenda_.reload(); }
     void reload_lines() noexcept { agenda_.reload_lines(); }
+    // In a step: at once, if that was asked for.
+    void load_changes()
+    {
+        if (agenda_.must_reload())
+            load();
+    }
     // Hears its sink. `may_judge`: Kafka can be reached, so that what is late is so by itself.
     // Returns true when there was something.
     bool serve(Steady now, bool may_judge);
@@ -48,14 +54,17 @@ public:
     void set_afloat(Lane lane);
     void land(Lane lane, std::int64_t seq, bool published) noexcept;
 
-    // A row that a person holds is to follow into this lane, which waits for it. Throws
+    // A row that a person holds is to follow into a lane, which waits for it. Throws
     // std::bad_alloc.
-    void leave(const EventNumbers &numbers, Lane lane);
-    // It has followed, or needs not, if it was to; or none of them needs any more.
+    void leave(const LeftRows::Row &row);
+    // It has.
+    void followed(const LeftRows::Row &row);
+    // It needs not any more, if it was to; or none of them needs.
     void end_left(std::int64_t seq) noexcept;
-    void forget_left();
+    void forget_left() noexcept;
     bool has_left() const noexcept { return !left_.is_empty(); }
-    void next_left(std::size_t count, std::vector<LeftRows::Row> &rows) { left_.next(count, rows); }
+    std::size_t left() const noexcept { return left_.size(); }
+    LeftRows::Row next_left() noexcept { return left_.next(); }
 
     // Whether step() has something to do, and when at the latest; -1: when the sink has news.
     bool has_work(std::uint64_t first_tag, const Moment &now) const noexcept

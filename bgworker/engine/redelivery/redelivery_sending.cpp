@@ -3,6 +3,7 @@
 #include "bgworker/engine/mutant.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 namespace outbox
@@ -130,7 +131,7 @@ RedeliverySending::send_one(const DeliveryRow &row, bool attempt)
     if (left_.has(row.numbers.seq))
     {
         if (line != nullptr)
-            line->behind = 0; // nothing else says when it has moved
+            line->behind = left_.find(row.numbers.seq).lane; // which is blocked until it has moved
         return Sent::later;
     }
     Event event;
@@ -225,7 +226,8 @@ RedeliverySending::find_due(std::uint64_t first_tag)
 }
 
 // What belongs before it in its line goes first: it may have come from the stream later. Not before
-// one that nothing waits for: that is tried wherever it stands, and behind others that are not.
+// one that nothing waits for: that is tried wherever it stands, and behind others that are not. Nor
+// what is published, and has its row as a person holds it.
 RedeliverySending::Sent
 RedeliverySending::try_one(const DeliveryRow &due)
 {
@@ -233,11 +235,13 @@ RedeliverySending::try_one(const DeliveryRow &due)
     Line *line = lines_.find(due.lane);
     if (line != nullptr && line->in_flight > 0)
         return Sent::later;
-    if (line != nullptr && (due.blocking || OUTBOX_MUTANT(draws_past_failed)) &&
-        !OUTBOX_MUTANT(tries_due_first) &&
-        deliveries_.first_before(due.lane, due.numbers.seq, row) &&
+    if (OUTBOX_MUTANT(waits_for_removal) &&
+        deliveries_.first_before(due.lane, due.numbers.seq, {}, row) &&
         results_.is_published(row.numbers.seq))
         return Sent::later;
+    if (line != nullptr && (due.blocking || OUTBOX_MUTANT(draws_past_failed)) &&
+        !OUTBOX_MUTANT(tries_due_first))
+        (void) deliveries_.first_before(due.lane, due.numbers.seq, results_.published(), row);
     return send_one(row, true);
 }
 
@@ -311,7 +315,7 @@ RedeliverySending::finish(Lane lane, Line &line, Steady now)
 // Hands over some of what waits in a lane, in order. Returns true when there may be more to hand
 // over at once.
 bool
-RedeliverySending::release(Lane lane, Steady now)
+RedeliverySending::release(Lane lane, Steady now, Steady begun)
 {
     Line &line = *lines_.find(lane);
     const bool together = line.group >= Line::kWholeGroup && !line.isolating;
@@ -338,10 +342,14 @@ RedeliverySending::release(Lane lane, Steady now)
             return false;
         line.has_cursor = true;
         line.cursor = row.numbers.seq;
+        if (has_passed(begun, clock_.steady(), kStepMs) && !OUTBOX_MUTANT(releases_at_once))
+            break; // each may have joined another line, with a statement of its own
     }
     return together || line.in_flight == 0;
 }
 
+// All lines have their turn before one has it again. There may be tens of thousands, so to find
+// them all takes a while: not for each call, and not of the time that is for what they release.
 bool
 RedeliverySending::release_lines(std::uint64_t first_tag, Steady now)
 {
@@ -349,26 +357,27 @@ RedeliverySending::release_lines(std::uint64_t first_tag, Steady now)
     { return line.state == Lanes::State::releasing || line.state == Lanes::State::closing; };
     if (lines_.releasing() == 0)
         return false;
-    turns_.clear();
-    for (const auto &item : lines_.all())
-        if (is_open(item.second))
-            turns_.push_back(item.first);
-    std::sort(turns_.begin(), turns_.end());
-    const auto first = std::lower_bound(turns_.begin(), turns_.end(), next_turn_);
-    std::rotate(turns_.begin(), first, turns_.end());
-    bool more = false;
-    for (std::size_t i = 0; i < turns_.size(); i++)
+    // Those that were not open then follow at once.
+    bool more = !turns_.empty();
+    if (turns_.empty())
     {
-        const Line *line = lines_.find(turns_[i]);
+        for (const auto &item : lines_.all())
+            if (is_open(item.second))
+                turns_.push_back(item.first);
+        std::sort(turns_.begin(), turns_.end(), std::greater<>());
+    }
+    const Steady begun = clock_.steady();
+    while (!turns_.empty())
+    {
+        const Lane lane = turns_.back();
+        turns_.pop_back();
+        const Line *line = lines_.find(lane);
         if (line == nullptr || !is_open(*line) || !lines_.is_ready(*line, first_tag) ||
             lines_.is_blocked(line->behind))
             continue;
-        more = release(turns_[i], now) || more;
-        if (has_passed(now, clock_.steady(), kStepMs))
-        {
-            next_turn_ = turns_[(i + 1) % turns_.size()];
+        more = release(lane, now, begun) || more;
+        if (has_passed(begun, clock_.steady(), kStepMs))
             return true;
-        }
     }
     return more;
 }

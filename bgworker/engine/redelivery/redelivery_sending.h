@@ -63,7 +63,7 @@ private:
     Sent try_one(const DeliveryRow &due);
 
     bool release_lines(std::uint64_t first_tag, Steady now);
-    bool release(Lane lane, Steady now);
+    bool release(Lane lane, Steady now, Steady begun);
     bool finish(Lane lane, Line &line, Steady now);
 
     Sent send_one(const DeliveryRow &row, bool attempt);
@@ -85,9 +85,8 @@ private:
     Results &results_;
     const Culprits &culprits_;
     const LeftRows &left_;
-    Lane next_turn_ = 0;
-    std::vector<Lane> turns_;       // of the call under way
-    std::vector<DeliveryRow> rows_; // the same
+    std::vector<Lane> turns_;       // lines that are still to have theirs, the last one first
+    std::vector<DeliveryRow> rows_; // of the call under way
 };
 
 } // namespace outbox

@@ -74,7 +74,8 @@ Results::refuse(const Refused &refused, const FailurePolicy &policy)
     Failure unreadable;
     const DeliveryRow &row = refused.row;
     DeliveryRow head;
-    if (row.waiting && deliveries_.first_before(row.lane, row.numbers.seq, head) && !head.waiting)
+    if (row.waiting && deliveries_.first_before(row.lane, row.numbers.seq, published_, head) &&
+        !head.waiting)
         return;
     bool written = true;
     if (source_.find(row.numbers, event))

@@ -8,6 +8,7 @@
 #include "bgworker/engine/event.h"
 
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 namespace outbox
@@ -43,21 +44,25 @@ public:
     // What the stream meets after a start may belong before those of the table: up to here.
     std::int64_t last() const noexcept { return last_; }
 
-    // All are looked at again.
-    void clear() noexcept
+    // All have been looked at.
+    void know() noexcept
     {
-        if (!known_)
-            keys_.clear();
+        known_ = true;
+        own_ = {};
     }
-    // All have been, and what this process sets aside from now on has its place by its tag. Were
-    // rows of that noted as well when routes change, one event of a key would join them, and an
-    // earlier one that went to the topic's line before would not have.
-    void know() noexcept { known_ = true; }
+    // This process sets an event of the key aside, whose rows were looked at before: that one has
+    // its place by its tag. Were it noted as well, one event of the key would join it, and an
+    // earlier one that went to the topic's line before would not have. Throws std::bad_alloc.
+    void set_aside(Lane key)
+    {
+        if (!known_ && !ended_)
+            own_.insert(key);
+    }
     // A row of this key is in the line of this partition. Returns whether it is the first that is.
     // Throws std::bad_alloc.
     bool note(Lane key, Lane partition, const EventNumbers &numbers)
     {
-        return !known_ && add(key, partition, numbers);
+        return !known_ && own_.count(key) == 0 && add(key, partition, numbers);
     }
     // A row of this key will follow into that's line: a person holds it. What is before it goes
     // there, too. Throws std::bad_alloc.
@@ -86,6 +91,7 @@ private:
     std::int64_t up_to_ = kHighestSeq; // when the table was last read
     std::int64_t last_ = kHighestSeq;  // when it was first
     std::unordered_map<Lane, Rows> keys_;
+    std::unordered_set<Lane> own_; // keys, until all rows have been looked at
 };
 
 } // namespace outbox

@@ -35,15 +35,20 @@ SettingAside::line_blocked_by(const Event &event, const Refusal &refusal) const 
 
 // One whose partition nobody knows was never queued: what was set aside of its key is before it,
 // perhaps in the partition's line. So it goes to the topic's.
+bool
+SettingAside::is_unplaced(const Refusal &refusal) const noexcept
+{
+    return refusal.from_stream && is_whole(refusal.failure) && refusal.partition == 0 &&
+           !OUTBOX_MUTANT(places_without_partition);
+}
+
 Lane
 SettingAside::line_to_join(const Event &event, const Refusal &refusal) const noexcept
 {
     if (!refusal.from_stream)
         return 0;
     const Lane topic = topic_lane(event.topic);
-    const bool unplaced = is_whole(refusal.failure) && refusal.partition == 0 &&
-                          !OUTBOX_MUTANT(places_without_partition);
-    if (unplaced)
+    if (is_unplaced(refusal))
         return lines_.wait_of(topic) != Lines::Wait::none ? topic : 0;
     return lines_.lane_of(topic, refusal.partition, key_lane(event.topic, event.key), refusal.tag);
 }
@@ -58,10 +63,13 @@ SettingAside::refuse(const Event &event, const Refusal &refusal, const FailurePo
     if (const Lane behind = line_to_join(event, refusal); behind != 0)
     {
         set_aside_waiting(event, behind);
+        if (is_unplaced(refusal))
+            lines_.note_unplaced(behind, refusal.tag);
         return true;
     }
     const bool whole = is_whole(failure);
     const Lane lane = line_blocked_by(event, refusal);
+    rows_at_start_.set_aside(key_lane(event.topic, event.key));
     const bool placed = refusal.placed || OUTBOX_MUTANT(takes_place_again);
     const bool blocking = placed && (whole || blocks_key(event, policy.block));
     const int attempts = std::min(refusal.attempts_before, 64) + 1;
@@ -86,12 +94,15 @@ SettingAside::refuse(const Event &event, const Refusal &refusal, const FailurePo
     }
     if (blocking && !OUTBOX_MUTANT(blocks_nothing))
         lines_.block(lane);
+    if (is_unplaced(refusal))
+        lines_.note_unplaced(lane, refusal.tag);
     return true;
 }
 
 void
 SettingAside::set_aside_waiting(const Event &event, Lane lane)
 {
+    rows_at_start_.set_aside(key_lane(event.topic, event.key));
     if (!OUTBOX_MUTANT(sets_aside_nowhere))
         deliveries_.add_waiting(event, lane);
     lines_.join(lane, event.numbers.seq);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "lines.h"
+#include "rows_at_start.h"
 #include "told.h"
 
 #include "bgworker/engine/world.h"
@@ -14,9 +15,10 @@ namespace outbox
 class SettingAside
 {
 public:
-    SettingAside(const World &world, Lines &lines, Agenda &agenda) noexcept
+    SettingAside(const World &world, Lines &lines, RowsAtStart &rows_at_start,
+                 Agenda &agenda) noexcept
         : source_(world.source), deliveries_(world.deliveries), clock_(world.clock),
-          tally_(world.tally), lines_(lines), agenda_(agenda)
+          tally_(world.tally), lines_(lines), rows_at_start_(rows_at_start), agenda_(agenda)
     {
     }
 
@@ -46,6 +48,7 @@ public:
 
 private:
     Lane line_blocked_by(const Event &event, const Refusal &refusal) const noexcept;
+    bool is_unplaced(const Refusal &refusal) const noexcept;
     Lane line_to_join(const Event &event, const Refusal &refusal) const noexcept;
     Time next_attempt_after(int attempts, const FailurePolicy &policy);
     bool is_new_to_log(const Event &event, const Refusal &refusal, const FailurePolicy &policy);
@@ -57,6 +60,7 @@ private:
     Clock &clock_;
     Tally &tally_;
     Lines &lines_;
+    RowsAtStart &rows_at_start_;
     Agenda &agenda_;
     Told told_;
 };

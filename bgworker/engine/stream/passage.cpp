@@ -88,14 +88,29 @@ private:
     mutable Lines::Wait wait_ = Lines::Wait::none;
 };
 
+RouteChange::RowsOfKey
+Passage::look_at_rows(Event &event)
+{
+    Failure unreadable; // found again when it is built
+    if (!routes_.is_moving())
+        return RouteChange::RowsOfKey::seen;
+    (void) world_.source.read_line(event, unreadable);
+    return routes_.look_at(event.key);
+}
+
 // That of its topic, behind which it waits; but not its key's alone, as what waits behind the
 // partition may be earlier events of it.
 Lane
-Passage::line_of(Event &event)
+Passage::line_of(Event &event, RouteChange::RowsOfKey rows)
 {
     Failure unreadable; // found again when it is built
-    if (lines_.is_empty() || !world_.source.read_line(event, unreadable))
+    const bool many = rows == RouteChange::RowsOfKey::many;
+    if (lines_.is_empty() && !many)
         return 0;
+    if (!world_.source.read_line(event, unreadable) && !many)
+        return 0;
+    if (const Lane lane = routes_.line_behind(event, rows); lane != 0)
+        return lane;
     if (const Lane lane = start_gate_.is_open() ? 0 : rows_at_start_.line_behind(event); lane != 0)
         return lane;
     const Lane whole = topic_lane(event.topic);
@@ -239,6 +254,10 @@ Passage::hand_over_again(std::uint64_t tag, Lane from)
         return HandOver::done;
     if (flight.memo.queued)
         return HandOver::done; // the sink has it
+    const RouteChange::RowsOfKey rows = look_at_rows(event);
+    if (rows != RouteChange::RowsOfKey::seen &&
+        !fetch_in_flight(world_.source, progress_, tag, event, flight))
+        return HandOver::done;
     Record record;
     Failure why;
     const bool built = world_.source.build(event, record, why);
@@ -247,6 +266,8 @@ Passage::hand_over_again(std::uint64_t tag, Lane from)
     const Lane before = same && !OUTBOX_MUTANT(forgets_partition) ? flight.memo.lane : 0;
     const Passing passing = {event,  built ? &record : nullptr,      why, tag, from,
                              before, !same && flight.memo.whole != 0};
+    if (const Lane lane = routes_.line_behind(event, rows); lane != 0)
+        return set_aside(passing, lane);
     // As in line_of(): a change of routes during the start may have brought rows behind it.
     if (const Lane lane = start_gate_.is_open() || OUTBOX_MUTANT(hands_over_past_rows)
                               ? 0
@@ -300,7 +321,7 @@ Passage::resend_some(Steady now)
         if (result != HandOver::done)
             return false;
         resend_next_++;
-        if (i % 64 == 63 && has_passed(now, world_.clock.steady(), kStepMs))
+        if ((i % 64 == 63 || looks_at_rows()) && has_passed(now, world_.clock.steady(), kStepMs))
             return true;
     }
     resend_next_ = std::max(resend_next_, std::min(progress_.first_tag(), resend_end_));

@@ -3,6 +3,7 @@
 
 #include "held.h"
 #include "refusals.h"
+#include "route_change.h"
 #include "start_gate.h"
 #include "stream_reports.h"
 
@@ -25,11 +26,12 @@ class Passage
 {
 public:
     Passage(const World &world, const FailurePolicy &policy, Progress &progress,
-            Redelivery &redelivery, const StartGate &start_gate, const Refusals &refusals,
-            StreamSink &sink, const StreamReports &reports) noexcept
+            Redelivery &redelivery, const StartGate &start_gate, RouteChange &routes,
+            const Refusals &refusals, StreamSink &sink, const StreamReports &reports) noexcept
         : world_(world), policy_(policy), progress_(progress), lines_(redelivery.lines()),
           aside_(redelivery.setting_aside()), rows_at_start_(redelivery.rows_at_start()),
-          start_gate_(start_gate), refusals_(refusals), sink_(sink), reports_(reports)
+          start_gate_(start_gate), routes_(routes), refusals_(refusals), sink_(sink),
+          reports_(reports)
     {
     }
 
@@ -41,11 +43,14 @@ public:
         halted
     };
 
+    // Before anything is decided of an event, see RouteChange.
+    RouteChange::RowsOfKey look_at_rows(Event &event);
+    bool looks_at_rows() const noexcept { return routes_.is_moving(); }
     // What is handed over from now on is so at this time, or some events later.
     void set_time(Steady now) noexcept { now_ = now; }
     // The line that an event of which nothing is known yet joins at once, for which its record need
-    // not be built; 0: that is not known.
-    Lane line_of(Event &event);
+    // not be built; 0: that is not known. `rows`: what look_at_rows() said.
+    Lane line_of(Event &event, RouteChange::RowsOfKey rows);
     // A new event. `record` is null if it cannot be built, for this reason.
     HandOver hand_over(Event &event, Record *record, const Failure &why, std::uint64_t tag);
 
@@ -93,6 +98,7 @@ private:
     SettingAside &aside_;
     const RowsAtStart &rows_at_start_;
     const StartGate &start_gate_;
+    RouteChange &routes_;
     const Refusals &refusals_;
     StreamSink &sink_;
     const StreamReports &reports_;

@@ -14,8 +14,9 @@ Publisher::Publisher(const World &world, std::size_t max_events, std::size_t max
       redelivery_(world, progress_, last_reports_), sink_(world, last_reports_),
       refusals_(world, progress_, redelivery_.lines(), redelivery_.setting_aside(), max_events),
       stuck_(world, progress_, redelivery_), reports_(world, progress_, sink_, refusals_, stuck_),
-      passage_(world, policy_, progress_, redelivery_, start_gate_, refusals_, sink_, reports_),
-      reading_(world, progress_, redelivery_, sink_, passage_, max_bytes), routes_(world),
+      routes_(world, redelivery_), passage_(world, policy_, progress_, redelivery_, start_gate_,
+                                            routes_, refusals_, sink_, reports_),
+      reading_(world, progress_, redelivery_, sink_, passage_, max_bytes),
       saving_(world.source, world.clock)
 {
 }
@@ -53,7 +54,7 @@ Publisher::publish(bool look)
         std::exchange(failed_, false) && redelivery_.has_work(progress_.first_tag(), now);
     const bool may_go = !sink_.is_halted() && !awaits_routes() && !notes_first;
     const bool read = may_go && !passage_.has_to_resend() && reading_.may_read(look);
-    if (!read && !(may_go && has_chores(now.steady)) &&
+    if (!read && !(may_go && has_chores(now.steady)) && !routes_.has_rows() &&
         !redelivery_.has_work(progress_.first_tag(), now))
         return reading_.has_window() || look || !may_go ? StepResult::full : StepResult::idle;
 
@@ -120,19 +121,24 @@ Publisher::step(std::uint64_t mark, bool look, bool may_go, bool read, const Mom
     const StepResult routed = follow_routes(now.steady);
     if (routed != StepResult::idle)
         return routed;
+    const bool moving = routes_.is_moving();
     // While nothing gets through, a try says nothing of what is tried.
-    const bool may_redeliver = start_gate_.is_open() && !awaits_routes() && !backing_off();
-    bool more = redelivery_.step(policy_, progress_.first_tag(), may_redeliver, now);
+    const bool may_redeliver =
+        start_gate_.is_open() && !awaits_routes() && !moving && !backing_off();
+    // What has followed just now goes out in a slice of its own.
+    const Moment begun = redelivery_.has_left() ? world_.clock.now() : now;
+    bool more = redelivery_.step(policy_, progress_.first_tag(), may_redeliver, begun);
     more = (may_go && do_chores(now.steady)) || more;
     const StepResult result = read && !sink_.is_halted() && !passage_.has_to_resend()
                                   ? reading_.read(mark, look, paused())
                                   : StepResult::full;
-    if (start_gate_.watch(reading_.was_all_read(), progress_.next_tag(), progress_.first_tag()))
+    if (!moving &&
+        start_gate_.watch(reading_.was_all_read(), progress_.next_tag(), progress_.first_tag()))
     {
         redelivery_.rows_at_start().end();
         redelivery_.reload();
     }
-    return more ? StepResult::busy : result;
+    return more || routes_.has_rows() ? StepResult::busy : result;
 }
 
 // In a step. Returns idle when events may be handed over by the routes of now.
@@ -152,7 +158,7 @@ Publisher::follow_routes(Steady now)
         if (!refusals_.is_all_done() || !redelivery_.write_results(policy_, now) ||
             (any && !OUTBOX_MUTANT(loads_with_results)))
             return StepResult::busy;
-        if (!routes_.load(redelivery_))
+        if (!routes_.load())
             return StepResult::locked;
         // What is held goes to where it belongs now; after a failure recover() sees to it.
         if (!sink_.is_halted())
@@ -160,13 +166,16 @@ Publisher::follow_routes(Steady now)
     }
     if (!world_.source.has_routes())
         return StepResult::full;
-    if (routes_.has_left(redelivery_, now) && routes_.move_left(redelivery_, now))
+    if (routes_.has_left(now) && routes_.move_left())
         redelivery_.reload_lines();
-    if (!routes_.is_moving())
+    if (!routes_.has_rows())
         return StepResult::idle;
-    routes_.move_some(redelivery_);
-    redelivery_.reload_lines();
-    return routes_.is_moving() ? StepResult::busy : StepResult::idle;
+    const bool moving = routes_.is_moving();
+    routes_.look_at_some();
+    if (moving && !routes_.is_moving())
+        redelivery_.reload(); // which lanes are blocked: their heads may have moved
+    return routes_.is_moving() && OUTBOX_MUTANT(waits_for_rows) ? StepResult::busy
+                                                                : StepResult::idle;
 }
 
 bool

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "reading.h"
-#include "route_change.h"
 #include "saving.h"
 
 namespace outbox
@@ -130,9 +129,9 @@ private:
     Stuck stuck_;
     StreamReports reports_;
     StartGate start_gate_;
+    RouteChange routes_;
     Passage passage_;
     Reading reading_;
-    RouteChange routes_;
     Saving saving_;
     std::uint64_t writes_ = 0;
     bool in_step_ = false;

@@ -104,6 +104,8 @@ Reading::hand_over_some(bool paused)
             passage_.set_time(now = world_.clock.steady());
         if (i % 128 == 127 && has_passed(begun, now, kStepMs))
             break;
+        if (passage_.looks_at_rows() && has_passed(begun, world_.clock.steady(), kStepMs))
+            break;
     }
     return result == Passage::HandOver::done;
 }
@@ -161,7 +163,10 @@ Reading::hand_over(const EventKey &key)
     // One that is read again after a start may have its row: with the place that it had then.
     if (!rows_at_start_.has(event))
     {
-        const Lane lane = passage_.line_of(event);
+        const RouteChange::RowsOfKey rows = passage_.look_at_rows(event);
+        if (rows != RouteChange::RowsOfKey::seen && !world_.source.fetch(key, event))
+            return Passage::HandOver::done;
+        const Lane lane = passage_.line_of(event, rows);
         if (lane == 0)
             return pass(key, event);
         aside_.set_aside_waiting(event, lane);

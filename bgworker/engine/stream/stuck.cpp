@@ -52,7 +52,10 @@ void
 Stuck::restart_watch(Steady now, bool unanswered) noexcept
 {
     first_since_ = watched_since_ = now;
-    hurried_until_ = unanswered && !OUTBOX_MUTANT(waits_twice) ? plus_ms(now, kStuckMs) : Steady();
+    if (unanswered && !OUTBOX_MUTANT(waits_twice))
+        hurried_until_ = plus_ms(now, kStuckMs);
+    if (OUTBOX_MUTANT(waits_after_routes))
+        hurried_until_ = {};
 }
 
 // What is set aside too soon costs a row, and is acknowledged all the same.

@@ -6,6 +6,8 @@
 namespace outbox::kafka
 {
 
+inline constexpr const char *kOutOfMemory = "out of memory";
+
 // Classifies a librdkafka or Kafka error code by who has to act on it. An unknown code counts as a
 // refused record: that is retried a bounded number of times, and other keys continue.
 FailureClass classify(int code) noexcept;

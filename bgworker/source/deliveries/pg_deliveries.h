@@ -20,7 +20,8 @@ public:
              std::vector<DeliveryRow> &rows) override;
     Time next_due_at(const std::vector<std::int64_t> &left_out,
                      const std::vector<Lane> &lanes_left_out) override;
-    bool first_before(Lane lane, std::int64_t seq, DeliveryRow &row) override;
+    bool first_before(Lane lane, std::int64_t seq, const std::vector<std::int64_t> &left_out,
+                      DeliveryRow &row) override;
     void waiting_of(Lane lane, std::int64_t after, const std::vector<std::int64_t> &left_out,
                     int count, std::vector<DeliveryRow> &rows) override;
     void make_heads_due(std::string_view topic, Time now) override;
@@ -36,6 +37,8 @@ public:
     bool move_to_lane(std::int64_t seq, Lane lane) override;
     bool rename_lane(std::int64_t seq, Lane lane) override;
     void rows_behind(std::int64_t after, int count, std::vector<MovedRow> &rows) override;
+    void rows_of_key(std::string_view key, std::int64_t after, int count,
+                     std::vector<MovedRow> &rows) override;
     bool move_to_topic(std::int64_t seq, std::string_view topic, Lane lane) override;
     void remove_delivered(std::vector<std::int64_t> &seqs) override;
 

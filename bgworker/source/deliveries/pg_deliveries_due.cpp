@@ -37,6 +37,7 @@ constexpr const char *kNextDueAt =
 // What belongs in a line before the event that is due in it.
 constexpr const char *kFirstBefore =
     "select " DELIVERY_ROW "from outbox.deliveries d where d.lane = $1 and d.seq < $2 "
+    "and d.seq <> all ($3) "
     "and (d.state = 'WAITING' or d.blocking and d.state = 'RETRYING') order by d.seq limit 1";
 
 constexpr const char *kWaiting =
@@ -128,16 +129,18 @@ PgDeliveries::next_due_at(const std::vector<std::int64_t> &left_out,
 }
 
 bool
-PgDeliveries::first_before(Lane lane, std::int64_t seq, DeliveryRow &row)
+PgDeliveries::first_before(Lane lane, std::int64_t seq, const std::vector<std::int64_t> &left_out,
+                           DeliveryRow &row)
 {
     bool found = false;
     from_postgres(
         [&]
         {
-            Oid types[] = {INT8OID, INT8OID};
-            Datum values[] = {Int64GetDatum(static_cast<int64>(lane)), Int64GetDatum(seq)};
+            Oid types[] = {INT8OID, INT8OID, INT8ARRAYOID};
+            Datum values[] = {Int64GetDatum(static_cast<int64>(lane)), Int64GetDatum(seq),
+                              PointerGetDatum(int8_array(left_out.data(), left_out.size()))};
             spi_connect();
-            spi_execute(kFirstBefore, 2, types, values, SPI_OK_SELECT);
+            spi_execute(kFirstBefore, 3, types, values, SPI_OK_SELECT);
             found = SPI_processed == 1;
             if (found)
                 read_row(0, row);

@@ -33,8 +33,10 @@ constexpr const char *kBlocked =
     "select distinct d.lane from outbox.deliveries d "
     "where d.blocking and (d.state = 'RETRYING' or d.state = 'FAILED')";
 
-// One look into the index for each lane, however many events wait in it.
-constexpr const char *kWaitingLanes =
+// One look into the index for each lane, however many events wait in it. That is for few lanes: of
+// many it would take longer than to read all rows.
+constexpr int kFewLanes = 1000;
+constexpr const char *kFewWaitingLanes =
     "with recursive lanes (lane) as ("
     " (select d.lane from outbox.deliveries d where d.state = 'WAITING' "
     "  order by d.lane limit 1)"
@@ -42,13 +44,17 @@ constexpr const char *kWaitingLanes =
     " select (select d.lane from outbox.deliveries d where d.state = 'WAITING' "
     "         and d.lane > l.lane order by d.lane limit 1)"
     " from lanes l where l.lane is not null)"
-    "select l.lane from lanes l where l.lane is not null";
+    "select l.lane from lanes l where l.lane is not null limit $1";
+constexpr const char *kOtherWaitingLanes = "select distinct d.lane from outbox.deliveries d "
+                                           "where d.state = 'WAITING' and d.lane > $1";
 
 void
-select_lanes(const char *statement, std::vector<Lane> &lanes)
+select_lanes(const char *statement, const int64 *parameter, std::vector<Lane> &lanes)
 {
+    Oid types[] = {INT8OID};
+    Datum values[] = {Int64GetDatum(parameter != nullptr ? *parameter : 0)};
     spi_connect();
-    spi_execute(statement, 0, nullptr, nullptr, SPI_OK_SELECT);
+    spi_execute(statement, parameter != nullptr ? 1 : 0, types, values, SPI_OK_SELECT);
     for (uint64 i = 0; i < SPI_processed; i++)
     {
         const Lane lane = static_cast<Lane>(DatumGetInt64(spi_value(i, 1)));
@@ -134,13 +140,23 @@ PgDeliveries::has_behind(Lane lane, std::int64_t seq)
 void
 PgDeliveries::blocked_lanes(std::vector<Lane> &lanes)
 {
-    from_postgres([&] { select_lanes(kBlocked, lanes); });
+    from_postgres([&] { select_lanes(kBlocked, nullptr, lanes); });
 }
 
 void
 PgDeliveries::waiting_lanes(std::vector<Lane> &lanes)
 {
-    from_postgres([&] { select_lanes(kWaitingLanes, lanes); });
+    from_postgres(
+        [&]
+        {
+            const size_t before = lanes.size();
+            const int64 few = kFewLanes;
+            select_lanes(kFewWaitingLanes, &few, lanes);
+            if (lanes.size() - before < static_cast<size_t>(kFewLanes))
+                return;
+            const int64 last = static_cast<int64>(lanes.back());
+            select_lanes(kOtherWaitingLanes, &last, lanes);
+        });
 }
 
 bool

@@ -33,10 +33,45 @@ constexpr const char *kMoveTopic =
     " case when d.state = 'RETRYING' and not d.blocking then clock_timestamp() end "
     "where d.seq = $1";
 
-constexpr const char *kBehind =
-    "select d.seq, d.xid, d.slot, d.topic, d.lane, "
-    "d.state = 'WAITING' or (d.state = 'RETRYING' and d.blocking) from outbox.deliveries d "
-    "where d.seq > $1 and d.state <> 'DISCARDED' order by d.seq limit $2";
+#define MOVED_ROWS                                                                                 \
+    "select d.seq, d.xid, d.slot, d.topic, d.lane, "                                               \
+    "d.state = 'WAITING' or (d.state = 'RETRYING' and d.blocking) "                                \
+    "from outbox.deliveries d where d.state <> 'DISCARDED' and "
+
+constexpr const char *kBehind = MOVED_ROWS "d.seq > $1 order by d.seq limit $2";
+
+// By the hash of the index deliveries_keys, as a key may be larger than what an index takes. Those
+// of other keys with this hash come along: were they left out, anybody could have it read many in
+// vain. Asked for one hash by "=", the planner may go through all rows by seq, up to the first; in
+// the order of the index it has nothing else.
+#define HASH(key) "pg_catalog.hashtextextended(" key ", 0)"
+constexpr const char *kOfKey =
+    MOVED_ROWS "(" HASH("d.partition_key") ", d.seq) > (" HASH("$3") ", $1) and " HASH(
+        "d.partition_key") " <= " HASH("$3") " order by " HASH("d.partition_key") ", d.seq limit "
+                                                                                  "$2";
+
+void
+select_moved(const char *statement, std::int64_t after, int count, const std::string_view *key,
+             std::vector<MovedRow> &rows)
+{
+    Oid types[] = {INT8OID, INT8OID, TEXTOID};
+    Datum values[] = {Int64GetDatum(after), Int64GetDatum(static_cast<int64>(count)), 0};
+    if (key != nullptr)
+        values[2] = text_datum(*key);
+    spi_connect();
+    spi_execute(statement, key != nullptr ? 3 : 2, types, values, SPI_OK_SELECT);
+    for (uint64 i = 0; i < SPI_processed; i++)
+    {
+        const auto field = [i](int column) { return spi_value(i, column); };
+        const EventNumbers numbers = {DatumGetInt64(field(1)), DatumGetInt64(field(2)),
+                                      DatumGetInt16(field(3))};
+        const std::string_view topic = text_view(DatumGetTextPP(field(4)));
+        const Lane lane = static_cast<Lane>(DatumGetInt64(field(5)));
+        const bool in_line = DatumGetBool(field(6));
+        call_cpp([&] { rows.push_back({numbers, std::string(topic), lane, in_line}); });
+    }
+    SPI_finish();
+}
 
 bool
 set_lane(SPIPlanPtr *plan, const char *statement, int64 seq, Lane lane)
@@ -74,25 +109,14 @@ PgDeliveries::rename_lane(std::int64_t seq, Lane lane)
 void
 PgDeliveries::rows_behind(std::int64_t after, int count, std::vector<MovedRow> &rows)
 {
-    from_postgres(
-        [&]
-        {
-            Oid types[] = {INT8OID, INT8OID};
-            Datum values[] = {Int64GetDatum(after), Int64GetDatum(static_cast<int64>(count))};
-            spi_connect();
-            spi_execute(kBehind, 2, types, values, SPI_OK_SELECT);
-            for (uint64 i = 0; i < SPI_processed; i++)
-            {
-                const auto value = [i](int column) { return spi_value(i, column); };
-                const EventNumbers numbers = {DatumGetInt64(value(1)), DatumGetInt64(value(2)),
-                                              DatumGetInt16(value(3))};
-                const std::string_view topic = text_view(DatumGetTextPP(value(4)));
-                const Lane lane = static_cast<Lane>(DatumGetInt64(value(5)));
-                const bool in_line = DatumGetBool(value(6));
-                call_cpp([&] { rows.push_back({numbers, std::string(topic), lane, in_line}); });
-            }
-            SPI_finish();
-        });
+    from_postgres([&] { select_moved(kBehind, after, count, nullptr, rows); });
+}
+
+void
+PgDeliveries::rows_of_key(std::string_view key, std::int64_t after, int count,
+                          std::vector<MovedRow> &rows)
+{
+    from_postgres([&] { select_moved(kOfKey, after, count, &key, rows); });
 }
 
 bool

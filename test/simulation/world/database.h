@@ -159,8 +159,16 @@ public:
     void hold_row(Seq seq) { held_.insert(seq); }
     void release_rows() { held_.clear(); }
     void fail_statements(int count) { failing_ = count; }
-    // Of one that is set aside.
+    // Of one that is set aside, or read again.
     void set_cost_of_a_row(Time cost) noexcept { cost_of_a_row_ = cost; }
+    void look_at_row() { clock_.advance(cost_of_a_row_); }
+    // Together, in their order, that takes less.
+    void look_at_all_rows()
+    {
+        constexpr Time kTogether = 50;
+        const auto rows = static_cast<Time>(tables_.deliveries.size());
+        clock_.advance(rows * cost_of_a_row_ / kTogether);
+    }
     void kill_after(int calls) { kill_after_ = calls; }
     void set_standby_lag(bool lags);
     bool standby_lags() const { return standby_lags_; }

@@ -139,15 +139,17 @@ SimSource::next_due_at(const std::vector<std::int64_t> &left_out,
 }
 
 bool
-SimSource::first_before(Lane lane, std::int64_t before, DeliveryRow &result)
+SimSource::first_before(Lane lane, std::int64_t before, const std::vector<std::int64_t> &left_out,
+                        DeliveryRow &result)
 {
     database_.statement(Database::Statement::reads);
     for (const auto &[seq, row] : database_.tables().deliveries)
     {
         if (seq >= before)
             return false;
-        if (row.lane != lane || (row.state != DeliveryState::waiting &&
-                                 !(row.blocking && row.state == DeliveryState::retrying)))
+        if (row.lane != lane || contains(left_out, seq) ||
+            (row.state != DeliveryState::waiting &&
+             !(row.blocking && row.state == DeliveryState::retrying)))
             continue;
         result = to_row(row);
         return true;
@@ -228,6 +230,7 @@ void
 SimSource::waiting_lanes(std::vector<Lane> &lanes)
 {
     database_.statement(Database::Statement::reads);
+    database_.look_at_all_rows();
     for (const auto &[seq, row] : database_.tables().deliveries)
         if (row.state == DeliveryState::waiting && !contains(lanes, row.lane))
             lanes.push_back(row.lane);
@@ -270,16 +273,30 @@ SimSource::rename_lane(std::int64_t seq, Lane lane)
 }
 
 void
-SimSource::rows_behind(std::int64_t after, int count, std::vector<MovedRow> &rows)
+SimSource::moved_rows(std::int64_t after, const std::string_view *key, int count,
+                      std::vector<MovedRow> &rows)
 {
     database_.statement(Database::Statement::reads);
     rows.clear();
     for (const auto &[seq, row] : database_.tables().deliveries)
         if (seq > after && row.state != DeliveryState::discarded &&
-            static_cast<int>(rows.size()) < count)
+            (key == nullptr || row.key == *key) && static_cast<int>(rows.size()) < count)
             rows.push_back({to_row(row).numbers, row.topic, row.lane,
                             row.state == DeliveryState::waiting ||
                                 (row.state == DeliveryState::retrying && row.blocking)});
+}
+
+void
+SimSource::rows_behind(std::int64_t after, int count, std::vector<MovedRow> &rows)
+{
+    moved_rows(after, nullptr, count, rows);
+}
+
+void
+SimSource::rows_of_key(std::string_view key, std::int64_t after, int count,
+                       std::vector<MovedRow> &rows)
+{
+    moved_rows(after, &key, count, rows);
 }
 
 bool

@@ -101,6 +101,7 @@ SimSource::fetch(const EventKey &key, Event &event)
 bool
 SimSource::find(const EventNumbers &numbers, Event &event)
 {
+    database_.look_at_row();
     return set_event(database_.find(numbers.slot, static_cast<Xid>(numbers.xid), numbers.seq),
                      event);
 }
