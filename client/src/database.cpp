@@ -43,14 +43,15 @@ Database::Database(const std::string &conninfo, const std::string &application,
 void
 Database::on_notice(void *self, const char *text)
 {
-    const Log &log = static_cast<Database *>(self)->log_;
+    const auto *database = static_cast<Database *>(self);
+    const Log &log = database->log_;
     LogLevel level = LogLevel::warning;
     for (const char *less : {"NOTICE:", "INFO:", "LOG:", "DEBUG:"})
         if (std::strncmp(text, less, std::strlen(less)) == 0)
             level = LogLevel::info;
     try
     {
-        log.write(level, "PostgreSQL: " + bounded(text));
+        log.write(level, "PostgreSQL: " + bounded(text, encoding_of(database->connection_.get())));
     }
     catch (const std::bad_alloc &)
     {

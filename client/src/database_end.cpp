@@ -3,6 +3,7 @@
 
 #include "detached_thread.h"
 #include "outbox/error.h"
+#include "unless_committed.h"
 
 #include <array>
 #include <cstring>
@@ -143,7 +144,10 @@ Database::enter_handler(Apart how, const std::string &reset)
     if (how == Apart::savepoint)
         sql += "; savepoint outbox_handler";
     sql += std::string("; ") + kAskWhatIsLeft;
-    return exec(sql.c_str() + 2, {}, AtStop::finish).text(0, 0);
+    std::string left = exec(sql.c_str() + 2, {}, AtStop::finish).text(0, 0);
+    if (how == Apart::savepoint) // ours is released with all that are in it
+        note_no_savepoint(connection_.get());
+    return left;
 }
 
 // Most handlers leave nothing that takes the full reset, and which do is not known before they have

@@ -154,6 +154,8 @@ IdempotentRequest::IdempotentRequest(PGconn *connection, std::string scope, std:
         response_ = read_response(connection_, row);
     if (!row.is_null(0, 6))
         retry_after_ = std::chrono::milliseconds(std::stoll(row.text(0, 6)));
+    if (outcome_ == Outcome::started && mode_ == RequestMode::single_tx)
+        note_free();
     if (held_)
         number = 0; // the destructor forgets it
 }
@@ -200,7 +202,7 @@ IdempotentRequest::complete(const Response &response)
          response.headers.empty()
              ? Param(std::nullopt)
              : Param(detail::json_object(response.headers, PQclientEncoding(connection_)))});
-    end_within(done.text(0, 0));
+    end_within(done.text(0, 0), false);
 }
 
 void
@@ -214,18 +216,21 @@ IdempotentRequest::release()
             "or it is gone with the key",
             "25000");
     const detail::Result done = detail::exec(connection_, kRelease, {scope_, key_, part(kOwner)});
-    end_within(done.text(0, 0));
+    end_within(done.text(0, 0), true);
 }
 
 // What was done shares the fate of its transaction, and of the savepoints in that.
 void
-IdempotentRequest::end_within(const std::string &transaction)
+IdempotentRequest::end_within(const std::string &transaction, bool released)
 {
     held_ = false;
     in_doubt_ = PQtransactionStatus(connection_) == PQTRANS_INTRANS;
     owner_ =
         joined({part(kOwner), part(kHash), transaction, part(kFollowed), part(kLease)}, kSeparator);
-    detail::note_answer(connection_, followed());
+    if (in_doubt_)
+        detail::note_answer(connection_, followed(), released);
+    else
+        detail::forget(connection_, followed());
 }
 
 } // namespace outbox::v0

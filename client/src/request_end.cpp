@@ -175,14 +175,26 @@ IdempotentRequest::release_apart() const
     }
 }
 
+// Of the key.
+std::string
+IdempotentRequest::line_that(const char *what) const
+{
+    return "outbox: idempotency key \"" + key_ + "\" of scope \"" + scope_ + "\" " + what + "\n";
+}
+
+// The key was free when this request began.
+void
+IdempotentRequest::note_free() const
+{
+    detail::note_free(connection_, line_that(kUnanswered));
+}
+
 // For the case that the transaction is committed when there is nobody left to ask the server.
 void
 IdempotentRequest::tell_if_unanswered() const
 {
-    const std::string begin =
-        "outbox: idempotency key \"" + key_ + "\" of scope \"" + scope_ + "\" ";
-    detail::tell_if_unanswered(connection_, followed(), begin + kUnanswered + "\n",
-                               begin + kPerhapsUnanswered + "\n");
+    detail::tell_if_unanswered(connection_, followed(), line_that(kUnanswered),
+                               line_that(kPerhapsUnanswered));
 }
 
 // The transaction of single_tx takes the key along, wherever it goes. Of one that has failed, or is
@@ -199,7 +211,11 @@ IdempotentRequest::leave_single() const
         return;
     }
     const bool within = in_transaction();
-    if (!held_)
+    const std::string status =
+        within ? "" : detail::exec(connection_, kStatus, {part(kTransaction)}).text(0, 0);
+    if (status == "in progress") // it is prepared, and what it was then was seen
+        tell_if_unanswered();
+    else if (!held_)
     {
         const std::string now = ask_state();
         if (now == "unanswered" && !within)
@@ -209,15 +225,18 @@ IdempotentRequest::leave_single() const
                  "a savepoint: if the transaction is committed, those who come with it get a "
                  "replay of nothing");
         else if (within)
+        {
+            detail::note_answer(connection_, followed(), now != "replay");
             tell_if_unanswered();
+        }
     }
     else if (within)
     {
         release_within();
-        detail::note_answer(connection_, followed());
+        detail::note_answer(connection_, followed(), true);
         tell_if_unanswered();
     }
-    else if (detail::exec(connection_, kStatus, {part(kTransaction)}).text(0, 0) == "committed")
+    else if (status == "committed")
         warn(kUnanswered);
 }
 

@@ -12,19 +12,30 @@ namespace
 {
 
 std::string
-error_field(PGconn *connection, const PGresult *result, int code)
+error_field(const PGconn *connection, const PGresult *result, int code)
 {
     const char *text = PQresultErrorField(result, code);
-    return text == nullptr ? "" : bounded(text, PQclientEncoding(connection));
+    return text == nullptr ? "" : bounded(text, encoding_of(connection));
 }
 
 } // namespace
+
+int
+encoding_of(const PGconn *connection)
+{
+    const int encoding = PQclientEncoding(connection);
+    if (encoding >= 0)
+        return encoding;
+    const char *name = PQparameterStatus(connection, "client_encoding"); // stays when it is lost
+    const int last = name == nullptr ? -1 : pg_char_to_encoding(name);
+    return last >= 0 ? last : utf8();
+}
 
 std::string
 connection_message(PGconn *connection)
 {
     const char *text = PQerrorMessage(connection);
-    return one_line(text == nullptr ? "" : bounded(text, PQclientEncoding(connection)));
+    return one_line(text == nullptr ? "" : bounded(text, encoding_of(connection)));
 }
 
 std::string

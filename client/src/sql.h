@@ -77,6 +77,9 @@ bool in_pipeline_mode(const PGconn *connection);
 // Throws UsageError 55000 if a statement cannot be run on this connection now.
 void require_usable(PGconn *connection);
 
+// The encoding of what the server sent, also if the connection is lost since; of none, UTF-8.
+int encoding_of(const PGconn *connection);
+
 // What libpq says of a connection, in one line.
 std::string connection_message(PGconn *connection);
 

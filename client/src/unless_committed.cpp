@@ -18,36 +18,72 @@ namespace outbox::v0::detail
 namespace
 {
 
-// A transaction with a key in it.
+// More in one transaction are not followed: those of the oldest ones are forgotten.
+constexpr std::size_t kMostFollowed = 1000;
+
+// What a statement has done to its transaction, by its command tag.
+enum class Done
+{
+    nothing,
+    begin,
+    savepoint,
+    release,
+    rollback, // to a savepoint also, and the COMMIT of a transaction that has failed
+    commit,
+    prepare
+};
+
+Done
+what_is_done(const char *tag)
+{
+    constexpr std::pair<const char *, Done> kTags[] = {{"BEGIN", Done::begin},
+                                                       {"START TRANSACTION", Done::begin},
+                                                       {"SAVEPOINT", Done::savepoint},
+                                                       {"RELEASE", Done::release},
+                                                       {"ROLLBACK", Done::rollback},
+                                                       {"COMMIT", Done::commit},
+                                                       {"PREPARE TRANSACTION", Done::prepare}};
+    for (const auto &[name, done] : kTags)
+        if (std::strcmp(tag, name) == 0)
+            return done;
+    return Done::nothing;
+}
+
+// A transaction with a key in it. No tag says which savepoint it is about, so savepoints are
+// counted, the most that there can be: one that is released is taken for the last.
 struct Followed
 {
-    // A COMMIT of a transaction that has failed is a ROLLBACK by its tag, and so is a rollback to a
-    // savepoint. One that fails has none; what begins next shows that the transaction has ended.
-    void look_at(const char *done)
+    void look_at(Done done)
     {
-        const auto is = [&](const char *tag) { return std::strcmp(done, tag) == 0; };
         if (ended)
             return;
-        if (is("SAVEPOINT"))
-            savepoint = savepoint || !(answered || rolled_back);
-        else if (is("ROLLBACK"))
-        {
+        if (done == Done::savepoint)
+            ++(answered ? behind : within);
+        else if (done == Done::release && behind + within > 0)
+            --(behind > 0 ? behind : within);
+        else if (done == Done::rollback)
             rolled_back = true;
-            ended = !savepoint; // the request was undone as a whole, or nothing of it
-        }
-        else if (is("COMMIT") || is("PREPARE TRANSACTION"))
-        {
-            ended = true;
-            unanswered = answered ? rolled_back && savepoint : !rolled_back || savepoint;
-        }
-        else if (is("BEGIN") || is("START TRANSACTION"))
-            ended = true;
+        if (done == Done::savepoint || done == Done::release)
+            open = true;
+        else if (done == Done::rollback)
+            open = false;
+        ended = done == Done::commit || done == Done::prepare || (kept && done == Done::rollback);
+        unanswered = ended && (!answered || rolled_back);
+        // A BEGIN within a transaction is one that goes on, so it only tells behind a ROLLBACK.
+        ended = ended || (done == Done::begin && rolled_back && !open);
+        // No rollback divides the request: it is undone as a whole, or nothing of it.
+        ended =
+            ended || (within == 0 && (rolled_back ? done == Done::rollback : answered && !kept));
     }
 
     std::uint64_t number = 0;
-    bool savepoint = false;   // one was set between the request's begin and its answer
+    std::size_t within = 0;   // savepoints that were set between the request's begin and its answer
+    std::size_t behind = 0;   // and since
     bool answered = false;    // completed or released, though that may have been undone
+    bool released = false;    // that was the answer
     bool rolled_back = false; // since the answer, if there is one; to a savepoint at least
+    bool open = false;        // the transaction has gone on since then
+    bool kept = false;        // the request is committed, and only its answer is in a transaction
     bool ended = false;       // so that nothing that follows matters
     bool unanswered = false;  // when it ended; with rolled_back only maybe so
     bool left = false;        // the lines are there
@@ -62,6 +98,7 @@ struct Watch
     std::vector<Followed> followed;
     std::uint64_t last_number = 0;
     bool paused = false;
+    bool failed = false; // the last statement did
 };
 
 void
@@ -84,19 +121,31 @@ tell_followed(Watch &watch)
     all.erase(std::remove_if(all.begin(), all.end(), done), all.end());
 }
 
-// A COMMIT that fails says so by an error, and one of a transaction that has failed by ROLLBACK. An
-// error alone says nothing: there may be a savepoint. What begins shows that the former has ended.
+// An error leaves a transaction in which nothing succeeds but a ROLLBACK, or it was the COMMIT's:
+// then the transaction is gone, and what succeeds next shows it. What has no tag, such as a
+// statement that is only prepared, shows nothing.
 void
 look_at(const PGresult *result, Watch &watch)
 {
-    const char *done = PQcmdStatus(const_cast<PGresult *>(result));
-    if (std::strcmp(done, "COMMIT") == 0)
+    const ExecStatusType status = PQresultStatus(result);
+    const char *tag = PQcmdStatus(const_cast<PGresult *>(result)); // NOLINT: it only reads
+    if (status == PGRES_FATAL_ERROR && PQresultErrorField(result, PG_DIAG_SQLSTATE) != nullptr)
+        watch.failed = true; // the server says so, and not libpq
+    if ((status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK) || tag[0] == '\0')
+        return;
+    const Done done = what_is_done(tag);
+    const bool gone = std::exchange(watch.failed, false) && done != Done::rollback;
+    if (done == Done::nothing && !gone)
+        return;
+    if (gone || done == Done::rollback || done == Done::prepare)
+        tell(watch);
+    if (done == Done::commit)
         watch.lines.clear();
-    for (const char *other : {"ROLLBACK", "PREPARE TRANSACTION", "BEGIN", "START TRANSACTION"})
-        if (std::strcmp(done, other) == 0)
-            tell(watch);
     for (Followed &one : watch.followed)
-        one.look_at(done);
+    {
+        one.look_at(gone ? Done::rollback : done);
+        one.ended = one.ended || gone;
+    }
     tell_followed(watch);
 }
 
@@ -118,7 +167,10 @@ note(PGEventId event, void *info, void * /*nothing*/)
         if (Watch *watch = of(static_cast<PGEventConnReset *>(info)->conn))
         {
             tell(*watch);
-            watch->followed.clear(); // with its keys, unless the commit got there; nobody knows
+            auto &all = watch->followed; // gone, unless the commit got there: nobody knows
+            const auto open = [](const Followed &one) { return !one.ended; };
+            all.erase(std::remove_if(all.begin(), all.end(), open), all.end());
+            watch->failed = false;
         }
     }
     else if (event == PGEVT_CONNDESTROY)
@@ -180,18 +232,54 @@ std::uint64_t
 follow(PGconn *connection)
 {
     Watch &watch = made_for(connection);
+    watch.failed = false;
+    if (watch.followed.size() >= kMostFollowed)
+        watch.followed.erase(watch.followed.begin());
     watch.followed.emplace_back();
     return watch.followed.back().number = ++watch.last_number;
 }
 
 void
-note_answer(PGconn *connection, std::uint64_t number) noexcept
+note_answer(PGconn *connection, std::uint64_t number, bool released) noexcept
 {
     if (Followed *one = find(connection, number))
     {
+        one->kept = one->kept || (one->ended && one->unanswered);
+        one->ended = one->unanswered = false;
         one->answered = true;
+        one->released = released;
         one->rolled_back = false;
     }
+}
+
+void
+note_free(PGconn *connection, const std::string &line) noexcept
+{
+    Watch *watch = of(connection);
+    if (watch == nullptr)
+        return;
+    const auto undone = [&](Followed &one)
+    {
+        const bool same = one.left && one.line == line;
+        one.rolled_back = one.rolled_back && !same;
+        return same && !one.released;
+    };
+    auto &all = watch->followed;
+    all.erase(std::remove_if(all.begin(), all.end(), undone), all.end());
+}
+
+void
+note_no_savepoint(PGconn *connection) noexcept
+{
+    Watch *watch = of(connection);
+    if (watch == nullptr)
+        return;
+    for (Followed &one : watch->followed)
+    {
+        one.within = one.behind = 0;
+        one.look_at(Done::nothing);
+    }
+    tell_followed(*watch);
 }
 
 void
@@ -213,7 +301,7 @@ tell_if_unanswered(PGconn *connection, std::uint64_t number, std::string line, s
     one->line = std::move(line);
     one->perhaps = std::move(perhaps);
     one->left = true;
-    one->ended = one->ended || (one->answered && !one->savepoint);
+    one->look_at(Done::nothing);
     tell_followed(*of(connection));
 }
 

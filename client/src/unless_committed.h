@@ -20,15 +20,20 @@ bool tell_unless_committed(PGconn *connection, std::string line) noexcept;
 // that libpq shows from now on; until forget(), or tell_if_unanswered(). The number is never 0. The
 // same holds for the library. Throws std::bad_alloc.
 std::uint64_t follow(PGconn *connection);
-// The key was completed, or released.
-void note_answer(PGconn *connection, std::uint64_t number) noexcept;
+// The key was completed, or released, and that has not been undone.
+void note_answer(PGconn *connection, std::uint64_t number, bool released) noexcept;
+// The key that this line is about was free: what was begun with it before is undone or released.
+void note_free(PGconn *connection, const std::string &line) noexcept;
+// All savepoints are released that the requests that are followed may have set.
+void note_no_savepoint(PGconn *connection) noexcept;
 // Whoever follows it is gone, and so is what it was followed for, but for tell_if_unanswered().
 void forget(PGconn *connection, std::uint64_t number) noexcept;
 // Writes a line to stderr when the transaction has been committed, or prepared, or is so later,
 // and the key is in it without an answer: because it got none, or because a rollback to a savepoint
 // undid that. Which savepoint a rollback was to is not to be seen: after one that may also have
-// undone the whole request, or nothing of it, the line is `perhaps`. There is none if the request
-// has set no savepoint that could matter.
+// undone the whole request, or nothing of it, the line is `perhaps`. There is none if no savepoint
+// of the request can be left that could matter, nor if a BEGIN follows such a rollback at once, as
+// it does where the rollback was that of the transaction.
 void tell_if_unanswered(PGconn *connection, std::uint64_t number, std::string line,
                         std::string perhaps);
 

@@ -4,6 +4,7 @@
 #include <random>
 
 #include "harness.h"
+#include "outbox/idempotent_request.h"
 #include "support/seed.h"
 
 using namespace outbox::test;
@@ -241,5 +242,39 @@ TEST(Batch, NoHandlerSeesTheSequencesOfAnother)
         EXPECT_GE(codes.size(), 6U);
         for (const std::string &code : codes)
             EXPECT_EQ(code, "55000") << "of lastval() before nextval()";
+    }
+}
+
+// Whose savepoints are its own, and are released with it: that of another record's handler, or of
+// the consumer, has nothing to do with an answer.
+TEST(Batch, ARollbackToASavepointIsNoReasonToDoubtTheAnswersOfOtherRecords)
+{
+    for (const std::size_t batch : {1, 10})
+    {
+        Scene scene;
+        for (int i = 0; i < 20; ++i)
+            scene.writer.send(scene.topic, "k", "", event_id(i), {}, 0);
+        scene.writer.flush();
+        outbox::ConsumerOptions options = scene.options();
+        options.batch = batch;
+        testing::internal::CaptureStderr();
+        RunningConsumer consumer(options,
+                                 [&](PGconn *transaction, const outbox::Record &record)
+                                 {
+                                     outbox::IdempotentRequest request(transaction, "shop",
+                                                                       record.event_id,
+                                                                       std::string(32, 'x'));
+                                     for (const char *name : {"a", "b", "c"})
+                                         run_sql(transaction, std::string("savepoint ") + name);
+                                     PQclear(PQexec(transaction, "select 1/0"));
+                                     run_sql(transaction, "rollback to c");
+                                     insert_effect(transaction, record);
+                                     request.complete({});
+                                 });
+        EXPECT_TRUE(scene.drained(options.consumer));
+        consumer.finish();
+        EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+        EXPECT_EQ(scene.effects(), 20);
+        EXPECT_EQ(scene.db.value("select count(completed_at) from outbox.idempotency_keys"), "20");
     }
 }

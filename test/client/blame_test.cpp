@@ -323,3 +323,35 @@ TEST(Blame, WhatTheServerSaysBesideItsAnswersGoesToTheLog)
     consumer.finish();
     EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
+
+TEST(Blame, NoticesAreCutOffAtACharacterOfTheirEncoding)
+{
+    for (const char *encoding : {"UTF8", "SJIS", "EUC_JP"})
+    {
+        Scene scene;
+        scene.writer.write(scene.topic, "k", "", event_id(1));
+        outbox::ConsumerOptions options = scene.options();
+        options.conninfo += std::string(" client_encoding=") + encoding;
+        RunningConsumer consumer(
+            options,
+            [&](PGconn *transaction, const outbox::Record &record)
+            {
+                for (const char *before : {"+", "x+", "xx+"})
+                    PQclear(PQexec(transaction, (std::string("do $$ begin raise warning '%', '") +
+                                                 before + "' || repeat(chr(12354), 10000); end $$")
+                                                    .c_str()));
+                insert_effect(transaction, record);
+            });
+        EXPECT_TRUE(scene.drained(options.consumer));
+        consumer.finish();
+        const std::string log = consumer.log();
+        int cut = 0;
+        for (std::size_t end = 0; (end = log.find("... (cut off", end)) != std::string::npos; ++end)
+        {
+            ++cut;
+            EXPECT_EQ((end - log.rfind('+', end) - 1) % (encoding[0] == 'U' ? 3 : 2), 0U)
+                << encoding;
+        }
+        EXPECT_EQ(cut, 3) << log.substr(0, 1000);
+    }
+}

@@ -1,6 +1,7 @@
 // Handlers that do whatever comes to a program's mind, and the one thing that has to be true of
 // each event afterwards: its effect was made once, or there is a dead letter that says why.
 #include <atomic>
+#include <cstring>
 #include <map>
 #include <random>
 #include <set>
@@ -237,4 +238,29 @@ TEST(Hostile, TextsOfErrorsAreCutOffAtACharacter)
             }
         }
     }
+}
+
+// In the encoding that the caller has asked for, as long as it is known: a lost connection has
+// none.
+TEST(Hostile, TextsOfALostConnectionAreCutOffAtACharacter)
+{
+    for (const char *encoding : {"UTF8", "SJIS", "EUC_JP"})
+        for (const char *before : {"", "x", "xx"})
+        {
+            const std::unique_ptr<PGconn, decltype(&PQfinish)> connection(
+                PQconnectdb(cluster().conninfo("postgres").c_str()), &PQfinish);
+            run_sql(connection.get(), std::string("set client_encoding = ") + encoding);
+            // What was under way is in the context of the error.
+            PQclear(PQexec(connection.get(),
+                           (std::string("do $$ begin execute 'select pg_terminate_backend("
+                                        "pg_backend_pid()) --") +
+                            before + "' || repeat(chr(12354), 10000); end $$")
+                               .c_str()));
+            ASSERT_EQ(PQstatus(connection.get()), CONNECTION_BAD);
+            const std::string text = outbox::detail::connection_message(connection.get());
+            const std::size_t begin = text.find("--") + 2 + std::strlen(before);
+            const std::size_t end = text.find("... (cut off; it has ");
+            ASSERT_NE(end, std::string::npos) << text;
+            EXPECT_EQ((end - begin) % (encoding[0] == 'U' ? 3 : 2), 0U) << encoding;
+        }
 }

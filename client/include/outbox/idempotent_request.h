@@ -87,10 +87,13 @@ public:
     // savepoint, of which a line tells. Nothing can be done in a transaction that has failed, or
     // while a statement, a COPY or a pipeline is under way. If such a transaction is committed or
     // prepared later, as after a rollback to a savepoint, and the key may be in it without an
-    // answer, a line tells of it then, and so if a savepoint takes back what was done before. For
-    // that libpq shows us the statements of the connection (PQregisterEventProc), from the
-    // constructor on, and the library is never unloaded. A connection that is lost is taken to
-    // have taken its transaction along.
+    // answer, a line tells of it then, and so if a savepoint takes back what was done before. Which
+    // savepoint a statement is about cannot be seen, nor whether AND CHAIN was in it: so a line may
+    // say "may be" of a key that has its answer, or is free, and there is none if a stray BEGIN is
+    // what follows a rollback to a savepoint. Of more than 1000 requests that wait for the end of
+    // their transaction, the oldest are not told of. For all that libpq shows us the statements of
+    // the connection (PQregisterEventProc), from the constructor on, and the library is never
+    // unloaded. A connection that is lost is taken to have taken its transaction along.
     //
     // With two_phase, outside of a transaction: the key is completed or free, or a line tells why
     // not. Within an open one only its end decides, which is after the object's: a release is part
@@ -146,10 +149,12 @@ private:
     OUTBOX_LOCAL void release_within() const;
     OUTBOX_LOCAL void release_apart() const;
     OUTBOX_LOCAL std::uint64_t followed() const noexcept;
+    OUTBOX_LOCAL std::string line_that(const char *what) const;
+    OUTBOX_LOCAL void note_free() const;
     OUTBOX_LOCAL void tell_if_unanswered() const;
     OUTBOX_LOCAL void leave_single() const;
     OUTBOX_LOCAL void leave_two_phase() const;
-    OUTBOX_LOCAL void end_within(const std::string &transaction);
+    OUTBOX_LOCAL void end_within(const std::string &transaction, bool released);
 
     PGconn *connection_;
     const std::string scope_;
