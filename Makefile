@@ -90,7 +90,7 @@ simulate:
 # The tests of the simulation with as many histories as asked for; "make check" runs fewer.
 check-simulation:
 	@$(MAKE) -s -C test WERROR=1 simulation
-	@OUTBOX_HISTORIES=$(or $(HISTORIES),10000) build/test/simulation_tests
+	@OUTBOX_HISTORIES=$(or $(HISTORIES),100000) build/test/simulation_tests
 format:
 	@scripts/lint format
 lint:
