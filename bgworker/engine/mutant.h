@@ -78,6 +78,9 @@ enum class Mutant : unsigned char
     sinks_unqueued,             // what is to be handed over again counts as afloat
     counts_while_held,          // as time that an event was not acknowledged
     keeps_what_holds_up,        // the producer, when what is afloat keeps it from sending the rest
+    waits_anew,                 // for what a new sink has, though it has waited before
+    parts_late,                 // a partition from its topic's line, after a second
+    waits_after_late_routes,    // though routes have waited for what was on its way
     waits_twice,                // for a broker that has not answered until a producer's end
     waits_after_routes,         // the same, when they are loaded just then
     tells_again,                // that a topic is refused, in the log

@@ -157,7 +157,7 @@ TEST(MadeLines, WhatMovesToAnotherLineDoesSoInSlices)
         made.lead(0, 0);
         made.act(0.1, Kind::topic_forbidden, 0).emit(0.5, 0, 600).act(2.0, Kind::topic_fine, 0);
         const double hangs = ms / 1000.0;
-        made.act(hangs, Kind::broker_hangs, 0).act(hangs + 0.8, Kind::slow_disk, 40000);
+        made.act(hangs, Kind::broker_hangs, 0).act(hangs + 0.3, Kind::slow_disk, 40000);
         made.act(9.0, Kind::slow_disk, 0).act(10.0, Kind::broker_up, 0);
         EXPECT_EQ(made.outcome(), "");
         parted += made.outcome(Mutant::parts_at_once).substr(0, 7) == "stalled" ? 1 : 0;

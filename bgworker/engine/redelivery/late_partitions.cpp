@@ -11,14 +11,16 @@ void
 LatePartitions::find(Steady now)
 {
     constexpr int kLookMs = 100;
-    constexpr int kPartMs = 1000;
+    constexpr int kPartMs = 500; // the line may have waited for its topic, or for others, before
+    constexpr int kLateMs = 1000;
+    const int part_ms = OUTBOX_MUTANT(parts_late) ? kLateMs : kPartMs;
     if (flights_.size() == 0 || !has_passed(looked_at_, now, kLookMs) ||
         OUTBOX_MUTANT(topic_waits_for_partition))
         return;
     looked_at_ = now;
     late_.clear();
     for (const Flights::Flight &flight : flights_.all())
-        if (flight.used && flight.whole && has_passed(flight.at, now, kPartMs) &&
+        if (flight.used && flight.whole && has_passed(flight.at, now, part_ms) &&
             std::find(late_.begin(), late_.end(), flight.partition) == late_.end())
             late_.push_back(flight.partition);
     if (!late_.empty())

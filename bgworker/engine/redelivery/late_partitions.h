@@ -11,11 +11,11 @@
 namespace outbox
 {
 
-// A topic's line goes out in order, so one partition of it would hold up all. After a second what
-// is on its way to that one makes the partition's own line, in its order, and what comes later of
-// the topic's joins it.
+// A topic's line goes out in order, so one partition of it would hold up all. After half a second
+// what is on its way to that one makes the partition's own line, in its order, and what comes later
+// of the topic's joins it.
 //
-//     together ── a second without an acknowledgement: find() ──▶ late ── part(), in steps ──▶
+//     together ── no acknowledgement for half a second: find() ──▶ late ── part(), in steps ──▶
 //     parted ── rolled_back() ──▶ together
 class LatePartitions
 {

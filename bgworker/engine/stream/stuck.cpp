@@ -51,9 +51,11 @@ Stuck::watch(Steady now, bool failing, bool waited_for, Sink &sink)
 void
 Stuck::restart_watch(Steady now, bool unanswered) noexcept
 {
-    first_since_ = watched_since_ = now;
-    if (unanswered && !OUTBOX_MUTANT(waits_twice))
+    const bool waited = progress_.in_flight() > 0 && !OUTBOX_MUTANT(waits_anew) &&
+                        has_passed(first_since_, now, kStuckMs / 2);
+    if ((unanswered || waited) && !OUTBOX_MUTANT(waits_twice))
         hurried_until_ = plus_ms(now, kStuckMs);
+    first_since_ = watched_since_ = now;
     if (OUTBOX_MUTANT(waits_after_routes))
         hurried_until_ = {};
 }

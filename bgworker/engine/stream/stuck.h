@@ -31,7 +31,8 @@ public:
     // others wait for what is in flight: there is no room for them, or they come after it.
     void watch(Steady now, bool failing, bool waited_for, Sink &sink);
     // All goes to another sink. `unanswered`: the one before has not heard of some of it until its
-    // end, which was put off for that. It is not waited for as long again, for a second.
+    // end, which was put off for that. That, and what has waited for half of its time already, is
+    // not waited for as long again, for a second.
     void restart_watch(Steady now, bool unanswered) noexcept;
     // Whether nothing is acknowledged for long while the sink has what is afloat, of several
     // partitions or, if `alone`, of one: it may be that which keeps it from sending the rest.
