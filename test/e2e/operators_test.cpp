@@ -153,10 +153,7 @@ TEST(Operators, WhatIsDiscardedBeforeTheRelayReadsItAgainIsNotPublished)
             "'k', 'FAILED', true, 3, now(), 'REFUSED: by the test' from outbox.events "
             "where id = $1",
             id, database.topic());
-    const pid_t relay = database.relay_pid();
-    db.exec("select pg_terminate_backend($1)", relay);
-    ASSERT_TRUE(
-        wait_until(std::chrono::seconds(20), [&] { return database.relay_pid() != relay; }));
+    database.restart_relay();
     ASSERT_TRUE(database.reaches_state("paused"));
     EXPECT_EQ(db.value("select outbox.discard($1, 'by the test')", id), "t");
     db.exec("select outbox.resume()");

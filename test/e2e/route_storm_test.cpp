@@ -37,19 +37,7 @@ struct Storm
         for (const char *setting : {"backoff_initial = '50ms'", "backoff_max = '400ms'"})
             db.exec("alter database " + database.name() + " set outbox." + setting);
         route(topics[0]);
-        restart();
-    }
-
-    void restart()
-    {
-        const pid_t relay = database.relay_pid();
-        db.exec("select pg_terminate_backend($1::int)", std::to_string(relay));
-        ASSERT_TRUE(wait_until(kLimit,
-                               [&]
-                               {
-                                   const pid_t now = database.relay_pid();
-                                   return now > 0 && now != relay;
-                               }));
+        database.restart_relay();
     }
 
     void route(const std::string &topic)
@@ -142,7 +130,7 @@ REAL_KAFKA_TEST(RouteStorm, LosesAndReordersNothing)
             if (what < 6)
                 storm.route(storm.topics[below(4)]);
             else if (what == 6)
-                storm.restart();
+                storm.database.restart_relay();
             else if (what == 7)
                 storm.db.exec("select outbox.retry(event_id) from outbox.dead_letters limit 5");
             else

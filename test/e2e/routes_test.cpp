@@ -4,8 +4,7 @@
 #include <set>
 #include <thread>
 
-#include "real_kafka_test.h"
-#include "small_topic.h"
+#include "servers.h"
 
 using namespace outbox::test;
 
@@ -118,26 +117,6 @@ set_aside(Scene &scene, int rows, const std::string &key)
                   "e.id, e.seq, $1, e.aggregate_id, 'FAILED', true, 1, now() "
                   "from outbox.events e",
                   scene.topics[0]);
-}
-
-pid_t
-end_relay(Scene &scene)
-{
-    const pid_t relay = scene.database.relay_pid();
-    scene.db.exec("select pg_terminate_backend($1::int)", std::to_string(relay));
-    return relay;
-}
-
-void
-restart(Scene &scene)
-{
-    const pid_t relay = end_relay(scene);
-    ASSERT_TRUE(wait_until(kLimit,
-                           [&]
-                           {
-                               const pid_t now = scene.database.relay_pid();
-                               return now > 0 && now != relay;
-                           }));
 }
 
 // Rows of other topics than this.
@@ -311,7 +290,7 @@ TEST(Routes, NothingWaitsUntilAllThatWasSetAsideHasFollowed)
     constexpr int kRows = 20000;
     Scene scene({"aside", "first", "second", "third", "fourth"});
     set_aside(scene, kRows, "case when n = 1 then 'k' else n::text end");
-    restart(scene);
+    scene.database.restart_relay();
     scene.db.exec("select outbox.resume()");
     scene.emit("fine");
     EXPECT_EQ(scene.next().topic, scene.database.topic());
@@ -320,7 +299,7 @@ TEST(Routes, NothingWaitsUntilAllThatWasSetAsideHasFollowed)
         const std::string &topic = scene.topics[static_cast<size_t>(change)];
         scene.route("aside", topic);
         if (change == 4)
-            restart(scene);
+            scene.database.restart_relay();
         const std::string id = scene.emit("fine");
         EXPECT_EQ(scene.next().header("id"), id);
         EXPECT_GT(left(scene, topic), 0) << "change " << change;
@@ -330,7 +309,7 @@ TEST(Routes, NothingWaitsUntilAllThatWasSetAsideHasFollowed)
     // A start that finds lanes by the key of another database.
     EXPECT_TRUE(wait_until(3 * kLimit, [&] { return old_lanes(scene) == 0; }));
     scene.db.exec("update outbox.deliveries set lane = seq");
-    (void) end_relay(scene);
+    scene.db.exec("select pg_terminate_backend($1)", scene.database.relay_pid());
     const std::string id = scene.emit("fine");
     EXPECT_EQ(scene.next().header("id"), id);
     EXPECT_GT(old_lanes(scene), 0);
@@ -346,7 +325,7 @@ TEST(Routes, ABurstOfKeysThatHaveRowsHoldsUpNothing)
     Scene scene({"aside", "new"});
     const std::string key = "(n % " + std::to_string(kKeys) + ")::text";
     set_aside(scene, kRows, key);
-    restart(scene);
+    scene.database.restart_relay();
     scene.db.exec("select outbox.resume()");
     scene.emit("fine");
     EXPECT_EQ(scene.next().topic, scene.database.topic());
@@ -423,97 +402,4 @@ TEST(Routes, WhoeverHoldsTheTableHoldsUpNoEmit)
     const Record record = scene.next();
     EXPECT_EQ(record.header("id"), id);
     EXPECT_EQ(record.topic, scene.topics[0]);
-}
-
-REAL_KAFKA_TEST(Routes, OnFailureIsThatOfTheRoute)
-{
-    SmallTopic scene(cluster());
-    scene.db().exec("insert into outbox.routes (aggregate_type, event_type, on_failure) "
-                    "values ($1, 'large', 'skip')",
-                    scene.database().type());
-    const std::string first = scene.emit_too_large("k");
-    const std::string second = scene.emit("k");
-    ASSERT_TRUE(scene.arrive({second})) << scene.describe();
-    ASSERT_TRUE(scene.reaches_status(first, "FAILED")) << scene.describe();
-    scene.db().exec("delete from outbox.routes");
-    const std::string third = scene.emit_too_large("k");
-    const std::string fourth = scene.emit("k");
-    ASSERT_TRUE(scene.reaches_status(third, "FAILED")) << scene.describe();
-    scene.expect_only("k", {second});
-    scene.db().exec("select outbox.discard($1, 'test')", third);
-    EXPECT_TRUE(scene.arrive({fourth})) << scene.describe();
-}
-
-// The event that is being retried begins anew in the new topic, its line follows, and then what is
-// emitted meanwhile.
-REAL_KAFKA_TEST(Routes, WhatWasSetAsideFollowsANewRouteInOrderBeforeAnythingNewer)
-{
-    for (const bool failed : {false, true})
-    {
-        SmallTopic scene(cluster(), {{"outbox.max_attempts", failed ? "1" : "1000"}});
-        const std::string wide = scene.database().name() + ".wide";
-        kafka().create_topic(wide, 1);
-        Consumer consumer(kafka().bootstrap(), {wide});
-        Ids expected = {scene.emit_too_large("k")};
-        for (const std::string &id : scene.emit_several("k", 40))
-            expected.push_back(id);
-        ASSERT_TRUE(wait_until(kLimit, [&] { return scene.deliveries("WAITING") == 40; }))
-            << scene.describe();
-        scene.db().exec("insert into outbox.routes (aggregate_type, topic) values ($1, $2)",
-                        scene.database().type(), wide);
-        for (const std::string &id : scene.emit_several("k", 5))
-            expected.push_back(id);
-        if (failed)
-        {
-            // Given up is given up; and what it holds up waits for it in the new topic.
-            ASSERT_TRUE(wait_until(kLimit, [&] { return scene.deliveries("WAITING") == 45; }))
-                << scene.describe();
-            EXPECT_EQ(scene.db().value("select topic from outbox.dead_letters"), wide);
-            scene.db().exec("select outbox.retry($1)", expected[0]);
-        }
-        ASSERT_TRUE(consumer.read_count(expected.size(), kLimit)) << scene.describe();
-        consumer.read_for(Milliseconds(300));
-        Ids arrived;
-        for (const Record &record : consumer.records())
-            arrived.push_back(record.header("id").value_or(""));
-        EXPECT_EQ(arrived, expected) << scene.describe();
-        scene.expect_only("k", {});
-        EXPECT_TRUE(wait_until(kLimit, [&] { return scene.deliveries() == 0; }))
-            << scene.describe();
-    }
-}
-
-// Kafka refuses events while the route is being changed: in the new topic none is behind what was
-// emitted after it.
-REAL_KAFKA_TEST(Routes, AnEventThatIsRefusedDuringAChangeIsNotOvertakenInTheNewTopic)
-{
-    constexpr int kRounds = 25;
-    SmallTopic scene(cluster(), {{"outbox.max_attempts", "1000"}});
-    const std::string wide = scene.database().name() + ".wide";
-    kafka().create_topic(wide, 1);
-    Consumer consumer(kafka().bootstrap(), {wide});
-    scene.db().exec("create procedure public.play(type text, key text, topic text) language "
-                    "plpgsql as $$ begin "
-                    "delete from outbox.routes; commit; "
-                    "perform outbox.emit(type, key, 'large', to_jsonb(repeat('x', 6000))); commit; "
-                    "perform pg_sleep(random() * 0.004); "
-                    "insert into outbox.routes (aggregate_type, topic) values (type, topic); "
-                    "commit; "
-                    "for i in 1..3 loop perform outbox.emit(type, key, 'small', to_jsonb(i)); "
-                    "commit; end loop; end $$");
-    size_t expected = 0;
-    for (int round = 0; round < kRounds; ++round)
-    {
-        scene.db().exec("call public.play($1, $2, $3)", scene.database().type(),
-                        "k" + std::to_string(round), wide);
-        expected += 4;
-        ASSERT_TRUE(consumer.read_count(expected, kLimit)) << scene.describe();
-    }
-    std::map<std::string, std::string> sizes; // of a key's values, in their order
-    for (const Record &record : consumer.records())
-        sizes[*record.key] += record.value->size() > 1000 ? "L" : *record.value;
-    for (const auto &[key, order] : sizes)
-        EXPECT_EQ(order, "L123") << key;
-    EXPECT_EQ(scene.db().value("select count(*) from outbox.routes"), "1");
-    scene.expect_only("k0", {});
 }

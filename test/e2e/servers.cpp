@@ -181,6 +181,15 @@ TestDatabase::kill_relay() const
     kill_process(relay_pid());
 }
 
+void
+TestDatabase::restart_relay() const
+{
+    const pid_t relay = relay_pid();
+    connect().exec("select pg_terminate_backend($1)", relay);
+    if (!wait_until(std::chrono::seconds(30), [&] { return relay_pid() != relay; }))
+        throw std::runtime_error("no other relay was started");
+}
+
 pid_t
 TestDatabase::relay_pid() const
 {

@@ -70,6 +70,8 @@ public:
     // restarts all its processes then, is back.
     void kill_process(pid_t pid) const;
     void kill_relay() const;
+    // Ends the relay in order and waits for another one.
+    void restart_relay() const;
     // Whether outbox.relay_status shows this state before `limit` has passed.
     bool reaches_state(const std::string &state,
                        Milliseconds limit = std::chrono::seconds(20)) const;

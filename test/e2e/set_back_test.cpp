@@ -153,14 +153,11 @@ TEST(SetBack, ASequenceThatDescendsKeepsNoRelayFromItsWork)
     TestDatabase database(cluster());
     kafka().create_topic(database.topic());
     Db db = database.connect();
-    const pid_t relay = database.relay_pid();
     db.exec("select outbox.pause('test')");
     const std::string id = db.value("select outbox.emit($1, 'k', 'good', '{}')", database.type());
     db.exec("alter sequence outbox.events_seq increment by -1; "
             "select setval('outbox.events_seq', 1)");
-    db.exec("select pg_terminate_backend($1)", static_cast<int>(relay));
-    EXPECT_TRUE(
-        wait_until(std::chrono::seconds(20), [&] { return database.relay_pid() != relay; }));
+    database.restart_relay();
     db.exec("select outbox.resume()");
     EXPECT_EQ(db.value("select outbox.wait_published($1, '20 s')", id), "t");
     db.exec("alter sequence outbox.events_seq increment by 1");
@@ -215,7 +212,6 @@ TEST(SetBack, AnEventThatHasItsNumberInCommonWithADiscardedOneIsPublished)
     TestDatabase database(cluster());
     kafka().create_topic(database.topic());
     Db db = database.connect();
-    const pid_t relay = database.relay_pid();
     db.exec("select outbox.pause('test')");
     ASSERT_TRUE(database.reaches_state("paused"));
     const std::string id = db.value("select outbox.emit($1, 'k', 'good', '{}')", database.type());
@@ -227,9 +223,7 @@ TEST(SetBack, AnEventThatHasItsNumberInCommonWithADiscardedOneIsPublished)
                        "returning event_id <> $1",
                        id),
               "t");
-    db.exec("select pg_terminate_backend($1)", static_cast<int>(relay));
-    EXPECT_TRUE(
-        wait_until(std::chrono::seconds(20), [&] { return database.relay_pid() != relay; }));
+    database.restart_relay();
     db.exec("select outbox.resume()");
     Consumer consumer(kafka().bootstrap(), {database.topic()});
     EXPECT_TRUE(consumer.read_count(1, std::chrono::seconds(20)));

@@ -143,10 +143,7 @@ TEST(Stats, OutliveARelayAndEndWithAReset)
     scene.emit(100);
     ASSERT_TRUE(scene.drain());
     const std::string since_when = db.value("select stats_reset from outbox.stats_total");
-    const pid_t first = scene.database().relay_pid();
-    db.exec("select pg_terminate_backend($1)", first);
-    ASSERT_TRUE(wait_until(std::chrono::seconds(20),
-                           [&] { return scene.database().relay_pid() != first; }));
+    scene.database().restart_relay();
     scene.emit(10);
     scene.emit(5, "2");
     ASSERT_TRUE(scene.drain());

@@ -5,9 +5,6 @@
 namespace outbox::sim
 {
 
-namespace
-{
-
 // A partition has too few replicas, and its record is handed over to the next producer, as an event
 // of another one was refused.
 TEST(ShortenedWaits, TheNextProducerIsNotGivenTheSameTimeAgain)
@@ -34,7 +31,7 @@ TEST(ShortenedWaits, TheNextProducerIsNotGivenTheSameTimeAgain)
     expect_seen(Mutant::waits_anew, "stalled", shortened);
 }
 
-// The same, of a topic that others are held behind.
+// Another course of the same.
 TEST(ShortenedWaits, ASecondRefusalDoesNotBeginTheWaitAnew)
 {
     const Shortened shortened = {700022798,
@@ -116,7 +113,5 @@ TEST(ShortenedWaits, AHangingBrokerIsNotWaitedForAgainAfterALateChangeOfRoutes)
     EXPECT_EQ(simulate(history).text, "");
     EXPECT_EQ(simulate_with(Mutant::waits_after_late_routes, history).kind, "stalled");
 }
-
-} // namespace
 
 } // namespace outbox::sim

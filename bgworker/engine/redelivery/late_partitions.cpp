@@ -12,8 +12,7 @@ LatePartitions::find(Steady now)
 {
     constexpr int kLookMs = 100;
     constexpr int kPartMs = 500; // the line may have waited for its topic, or for others, before
-    constexpr int kLateMs = 1000;
-    const int part_ms = OUTBOX_MUTANT(parts_late) ? kLateMs : kPartMs;
+    const int part_ms = OUTBOX_MUTANT(parts_late) ? 2 * kPartMs : kPartMs;
     if (flights_.size() == 0 || !has_passed(looked_at_, now, kLookMs) ||
         OUTBOX_MUTANT(topic_waits_for_partition))
         return;

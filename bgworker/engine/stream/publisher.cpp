@@ -162,7 +162,7 @@ Publisher::follow_routes(Steady now)
             return StepResult::locked;
         // What is held goes to where it belongs now; after a failure recover() sees to it.
         if (!sink_.is_halted())
-            resend(routes_.is_late(now, true) && !OUTBOX_MUTANT(waits_after_late_routes));
+            resend(routes_.is_late(now) && !OUTBOX_MUTANT(waits_after_late_routes));
     }
     if (!world_.source.has_routes())
         return StepResult::full;

@@ -72,7 +72,8 @@ Publisher::watch_stuck(Steady now)
 void
 Publisher::watch_routes(Steady now)
 {
-    const bool late = routes_.is_late(now, awaits_routes());
+    routes_.note_awaiting(now, awaits_routes());
+    const bool late = routes_.is_late(now);
     if (!awaits_routes() || backing_off())
         return;
     if (late && redelivery_.outstanding() > 0)

@@ -26,15 +26,20 @@ most_keys() noexcept
 
 } // namespace
 
-bool
-RouteChange::is_late(Steady now, bool awaiting) noexcept
+void
+RouteChange::note_awaiting(Steady now, bool awaiting) noexcept
 {
-    constexpr int kLongestMs = 1000;
     if (!awaiting)
         awaiting_since_ = {};
     else if (awaiting_since_.is_never())
         awaiting_since_ = now;
-    return awaiting && has_passed(awaiting_since_, now, kLongestMs);
+}
+
+bool
+RouteChange::is_late(Steady now) const noexcept
+{
+    constexpr int kLongestMs = 1000;
+    return !awaiting_since_.is_never() && has_passed(awaiting_since_, now, kLongestMs);
 }
 
 bool

@@ -66,9 +66,11 @@ public:
     void note_setting() noexcept { setting_changed_ = true; }
     bool has_changed() const noexcept { return setting_changed_ || source_.routes_changed(); }
 
+    // At each look, so that it is known since when a change is awaited.
+    void note_awaiting(Steady now, bool awaiting) noexcept;
     // Whether the change has been awaited for so long that what is in flight had better be taken
     // back. The destination may have some of it; what it acknowledges in time is not repeated.
-    bool is_late(Steady now, bool awaiting) noexcept;
+    bool is_late(Steady now) const noexcept;
 
     // In a step, with nothing in flight. False: the table is locked.
     bool load();
