@@ -102,7 +102,7 @@ wait(long timeout_ms)
 bool
 hear_of_changes()
 {
-    const uint32 told = pg_atomic_exchange_u32(&relay.slot->relay.deliveries_changed, 0);
+    const uint32 told = pg_atomic_exchange_u32(&relay.entry->deliveries_changed, 0);
     if ((told & kDeliveriesChanged) != 0)
         changes.note();
     if ((told & kDeliveriesPerhapsChanged) != 0)

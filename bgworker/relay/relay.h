@@ -20,7 +20,7 @@ namespace outbox
 // What the engine works with, and the engine.
 struct Parts
 {
-    explicit Parts(DatabaseSlot *slot); // throws std::bad_alloc
+    Parts(DatabaseSlot *slot, RelayEntry *entry); // throws std::bad_alloc
 
     KafkaSetup setup; // of the producers
     PgSource source;
@@ -40,8 +40,9 @@ struct Parts
 
 struct Relay
 {
-    DatabaseSlot *slot;
-    Parts *parts; // lives as long as the process
+    DatabaseSlot *slot; // of its database
+    RelayEntry *entry;  // its own
+    Parts *parts;       // lives as long as the process
     WaitEventSet *wait_set;
     RelayState state;
     char config_error[512];

@@ -14,22 +14,21 @@ namespace
 void
 write_stopped(RelayState state, const char *problem)
 {
-    SpinLockAcquire(&relay.slot->relay.mutex);
-    relay.slot->relay.report.state = state;
-    relay.slot->relay.report.ended_by_error = false;
-    relay.slot->relay.report.last_error_at = GetCurrentTimestamp();
-    strlcpy(relay.slot->relay.report.last_error, problem,
-            sizeof(relay.slot->relay.report.last_error));
-    SpinLockRelease(&relay.slot->relay.mutex);
+    SpinLockAcquire(&relay.entry->mutex);
+    relay.entry->report.state = state;
+    relay.entry->report.ended_by_error = false;
+    relay.entry->report.last_error_at = GetCurrentTimestamp();
+    strlcpy(relay.entry->report.last_error, problem, sizeof(relay.entry->report.last_error));
+    SpinLockRelease(&relay.entry->mutex);
 }
 
 // Logged once: the launcher starts a relay again every minute.
 int
 level_of(const char *problem)
 {
-    SpinLockAcquire(&relay.slot->relay.mutex);
-    const RelayReport before = relay.slot->relay.report;
-    SpinLockRelease(&relay.slot->relay.mutex);
+    SpinLockAcquire(&relay.entry->mutex);
+    const RelayReport before = relay.entry->report;
+    SpinLockRelease(&relay.entry->mutex);
     return strcmp(before.last_error, problem) == 0 ? DEBUG1 : WARNING;
 }
 
@@ -48,7 +47,7 @@ end_without_exit_handlers()
 void
 exit_as(RelayExit reason)
 {
-    pg_atomic_write_u32(&relay.slot->relay.exit, static_cast<uint32>(reason));
+    pg_atomic_write_u32(&relay.entry->exit, static_cast<uint32>(reason));
     proc_exit(0);
 }
 

@@ -97,25 +97,24 @@ set_last_error(const char *problem)
 void
 inherit_last_error()
 {
-    SpinLockAcquire(&relay.slot->relay.mutex);
+    SpinLockAcquire(&relay.entry->mutex);
     // What else a relay leaves, such as why it waits for an update, ends with its cause.
-    if (relay.slot->relay.report.ended_by_error)
+    if (relay.entry->report.ended_by_error)
     {
-        last_problem_at = relay.slot->relay.report.last_error_at;
-        strlcpy(last_problem, relay.slot->relay.report.last_error, sizeof(last_problem));
+        last_problem_at = relay.entry->report.last_error_at;
+        strlcpy(last_problem, relay.entry->report.last_error, sizeof(last_problem));
     }
-    SpinLockRelease(&relay.slot->relay.mutex);
+    SpinLockRelease(&relay.entry->mutex);
 }
 
 void
 leave_last_error(const char *problem)
 {
-    SpinLockAcquire(&relay.slot->relay.mutex);
-    relay.slot->relay.report.last_error_at = GetCurrentTimestamp();
-    strlcpy(relay.slot->relay.report.last_error, problem,
-            sizeof(relay.slot->relay.report.last_error));
-    relay.slot->relay.report.ended_by_error = true;
-    SpinLockRelease(&relay.slot->relay.mutex);
+    SpinLockAcquire(&relay.entry->mutex);
+    relay.entry->report.last_error_at = GetCurrentTimestamp();
+    strlcpy(relay.entry->report.last_error, problem, sizeof(relay.entry->report.last_error));
+    relay.entry->report.ended_by_error = true;
+    SpinLockRelease(&relay.entry->mutex);
 }
 
 void
@@ -140,9 +139,9 @@ begin_lock_wait()
 void
 write_report(const RelayReport &report)
 {
-    SpinLockAcquire(&relay.slot->relay.mutex);
-    relay.slot->relay.report = report;
-    SpinLockRelease(&relay.slot->relay.mutex);
+    SpinLockAcquire(&relay.entry->mutex);
+    relay.entry->report = report;
+    SpinLockRelease(&relay.entry->mutex);
 }
 
 void

@@ -20,8 +20,8 @@ namespace outbox
 
 Relay relay;
 
-Parts::Parts(DatabaseSlot *slot)
-    : source(slot), replays(source), destination(setup),
+Parts::Parts(DatabaseSlot *slot, RelayEntry *entry)
+    : source(slot, entry), replays(source), destination(setup),
       engine({source, deliveries, replays, destination, clock, stats},
              {max_events_in_flight(), static_cast<std::size_t>(settings.max_in_flight_kb) * 1024}),
       summarizing("summarizing blocks of outbox.events", source, clock),
@@ -44,9 +44,9 @@ detach(int, Datum)
 {
     if (relay.parts != nullptr)
         relay.parts->engine.close(kCloseMs);
-    pg_atomic_write_u32(&relay.slot->relay.proc, 0);
-    pg_atomic_write_u32(&relay.slot->relay.pid, 0);
-    announce_position(&relay.slot->relay);
+    pg_atomic_write_u32(&relay.entry->proc, 0);
+    pg_atomic_write_u32(&relay.entry->pid, 0);
+    announce_position(relay.entry);
     wake_launcher();
 }
 
@@ -91,13 +91,14 @@ attach(Datum slot_number)
                         errmsg("the preloaded outbox library does not match the relay's"),
                         errhint("Restart PostgreSQL after an update of the outbox package.")));
     relay.slot = &shared_state()->slots[DatumGetInt32(slot_number)];
+    relay.entry = &relay.slot->relay;
     inherit_last_error();
     relay.state = RelayState::starting;
     relay.check_events = true;
     // A launcher that was restarted may start a second relay.
     uint32 other = 0;
-    while (!pg_atomic_compare_exchange_u32(&relay.slot->relay.pid, &other,
-                                           static_cast<uint32>(MyProcPid)))
+    while (
+        !pg_atomic_compare_exchange_u32(&relay.entry->pid, &other, static_cast<uint32>(MyProcPid)))
         if (kill(static_cast<pid_t>(other), 0) == 0)
         {
             ereport(LOG,
@@ -106,7 +107,7 @@ attach(Datum slot_number)
             proc_exit(0);
         }
     before_shmem_exit(detach, 0);
-    pg_atomic_write_u32(&relay.slot->relay.proc, static_cast<uint32>(my_proc_number()) + 1);
+    pg_atomic_write_u32(&relay.entry->proc, static_cast<uint32>(my_proc_number()) + 1);
     // See vacate() in extension/launcher/utility_hook.cpp.
     pg_memory_barrier();
     if (pg_atomic_read_u32(&relay.slot->held_by) != 0)
@@ -150,11 +151,11 @@ load()
     call_cpp(
         [&]
         {
-            relay.parts = new Parts(relay.slot);
+            relay.parts = new Parts(relay.slot, relay.entry);
             // Events since the start of the server come after the position.
-            relay.parts->engine.start(
-                stored, {pg_atomic_read_u64(&relay.slot->relay.backlog_base),
-                         pg_atomic_read_u32(&relay.slot->relay.backlog_counted) != 0});
+            relay.parts->engine.start(stored,
+                                      {pg_atomic_read_u64(&relay.entry->backlog_base),
+                                       pg_atomic_read_u32(&relay.entry->backlog_counted) != 0});
         });
     relay.parts->stats.attach(MyDatabaseId);
 }

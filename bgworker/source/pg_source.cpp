@@ -258,14 +258,14 @@ PgSource::save(const Position &position, std::int64_t published_total)
             end_transaction();
         });
     if (result == SaveResult::done)
-        announce_position(&slot_->relay);
+        announce_position(relay_);
     return result;
 }
 
 bool
 PgSource::is_waited_for() const noexcept
 {
-    return outbox::is_waited_for(&slot_->relay);
+    return outbox::is_waited_for(relay_);
 }
 
 void
@@ -290,9 +290,9 @@ PgSource::emitted() const noexcept
 void
 PgSource::show_backlog(std::uint64_t base, bool counted) noexcept
 {
-    pg_atomic_write_u64(&slot_->relay.backlog_base, base);
+    pg_atomic_write_u64(&relay_->backlog_base, base);
     if (counted)
-        pg_atomic_write_u32(&slot_->relay.backlog_counted, 1);
+        pg_atomic_write_u32(&relay_->backlog_counted, 1);
 }
 
 bool

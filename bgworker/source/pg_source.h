@@ -18,8 +18,8 @@ namespace outbox
 class PgSource final : public Source
 {
 public:
-    // `slot` is the database's place in shared memory.
-    explicit PgSource(DatabaseSlot *slot) noexcept : slot_(slot) {}
+    // The places in shared memory of the database, and of the relay.
+    PgSource(DatabaseSlot *slot, RelayEntry *relay) noexcept : slot_(slot), relay_(relay) {}
 
     Opened begin() override;
     void end() override;
@@ -64,6 +64,7 @@ private:
     void report_routes(RoutesLoaded loaded, const Verdict &verdict);
 
     DatabaseSlot *const slot_;
+    RelayEntry *const relay_;
     EventTables tables_ = {};
     MemoryContext event_context_ = nullptr; // reset for each event
     TimestampTz now_ = 0;                   // of the step
