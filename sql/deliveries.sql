@@ -18,13 +18,12 @@ create table outbox.deliveries (
   settled_at timestamptz,
   reason text,
   emitted_at timestamptz,
-  constraint deliveries_pkey primary key (seq),
+  subscription text collate "C" not null default 'default',
+  constraint deliveries_pkey primary key (seq, subscription),
   constraint deliveries_state_check check (state in ('WAITING', 'RETRYING', 'FAILED', 'DISCARDED'))
 );
 create index deliveries_event_id on outbox.deliveries (event_id);
-create index deliveries_waiting on outbox.deliveries (lane, seq) where state = 'WAITING';
-create index deliveries_blockers on outbox.deliveries (lane, seq) where state in ('RETRYING', 'FAILED');
-create index deliveries_due on outbox.deliveries (next_attempt_at) where state = 'RETRYING';
+-- include delivery_indexes
 create index deliveries_slot on outbox.deliveries (slot, state);
 -- By hash, as an index takes no key of any size.
 create index deliveries_keys on outbox.deliveries (pg_catalog.hashtextextended(partition_key, 0), seq) where state <> 'DISCARDED';
@@ -54,7 +53,8 @@ comment on column outbox.deliveries.reason is 'Why it was discarded.';
 create table outbox.pauses (
   paused_at timestamptz not null default pg_catalog.now(),
   paused_by name not null default session_user,
-  reason text
+  reason text,
+  subscription text collate "C" not null default 'default'
 );
 comment on table outbox.pauses is 'Holds a row while the relay is paused; see outbox.pause().';
 comment on column outbox.pauses.paused_at is 'Since when.';

@@ -27,6 +27,7 @@ from outbox.events e
 left join outbox.current_position p on true
 -- A restored event may have the number of another one.
 left join outbox.deliveries d on d.seq operator(pg_catalog.=) e.seq and d.event_id operator(pg_catalog.=) e.id
+  and d.subscription operator(pg_catalog.=) 'default'
 cross join outbox.relay_state() r
 cross join lateral (
   select coalesce(outbox.visible_in(e.xid, p.from_snapshot)

@@ -15,7 +15,7 @@ begin
       message = format('event %s waits behind another one', retry_as_owner.event_id),
       detail = format('Event %s of its key or topic was refused before it.',
         (select b.event_id from outbox.deliveries b
-          where b.lane = delivery.lane and b.state in ('RETRYING', 'FAILED') order by b.seq limit 1)),
+          where b.subscription = delivery.subscription and b.lane = delivery.lane and b.state in ('RETRYING', 'FAILED') order by b.seq limit 1)),
       hint = 'Retry or discard that one.';
   elsif delivery.state = 'DISCARDED' then
     raise exception using errcode = 'object_not_in_prerequisite_state',
@@ -25,7 +25,7 @@ begin
   end if;
   update outbox.deliveries d set state = 'RETRYING', next_attempt_at = clock_timestamp(),
       attempts = case when delivery.state = 'FAILED' then 0 else d.attempts end
-    where d.seq = delivery.seq;
+    where d.seq = delivery.seq and d.subscription = delivery.subscription;
   perform outbox.notify_relay();
   return delivery.state = 'FAILED';
 end
@@ -57,7 +57,7 @@ begin
     raise exception using errcode = 'invalid_parameter_value', message = 'max must be at least 1';
   end if;
   with chosen as (
-    select d.seq from outbox.deliveries d
+    select d.seq, d.subscription from outbox.deliveries d
       join outbox.events e on e.xid = d.xid and e.seq = d.seq and e.slot = d.slot
       where d.state = 'FAILED'
         and (retry_failed_as_owner.aggregate_type is null or e.aggregate_type = retry_failed_as_owner.aggregate_type)
@@ -65,7 +65,7 @@ begin
         and (retry_failed_as_owner.since is null or d.failed_at >= retry_failed_as_owner.since)
       order by d.seq limit retry_failed_as_owner.max for update of d)
   update outbox.deliveries d set state = 'RETRYING', next_attempt_at = clock_timestamp(), attempts = 0
-    from chosen where d.seq = chosen.seq;
+    from chosen where d.seq = chosen.seq and d.subscription = chosen.subscription;
   get diagnostics count = row_count;
   perform outbox.notify_relay();
   return count;
@@ -104,7 +104,7 @@ begin
   end if;
   update outbox.deliveries d set state = 'DISCARDED', blocking = false, next_attempt_at = null,
       settled_by = session_user, settled_at = clock_timestamp(), reason = discard_as_owner.reason
-    where d.seq = delivery.seq;
+    where d.seq = delivery.seq and d.subscription = delivery.subscription;
   perform outbox.notify_relay();
   return true;
 end

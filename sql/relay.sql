@@ -35,7 +35,8 @@ create table outbox.relay_position (
   last_seq bigint not null,
   published_total bigint not null,
   updated_at timestamptz not null,
-  rows_counted boolean
+  rows_counted boolean,
+  subscription text collate "C" not null default 'default'
 ) with (fillfactor = 50);
 -- For one row, as its versions may be millions: while an old snapshot keeps them, and in their place until the table is
 -- written anew.
@@ -78,15 +79,7 @@ as 'MODULE_PATHNAME', 'outbox_visible_in';
 comment on function outbox.visible_in(bigint, pg_snapshot) is
   'Whether the transaction had ended when the snapshot was taken; pg_visible_in_snapshot() for the bigint that events carry.';
 
-create view outbox.current_position as
-select p.from_snapshot, p.to_snapshot, p.last_seq, p.published_total, p.updated_at
-from outbox.relay_position p
-where p.system_identifier operator(pg_catalog.=) outbox.system_identifier()
-  and p.database_oid operator(pg_catalog.=) (
-    select d.oid from pg_catalog.pg_database d where d.datname operator(pg_catalog.=) pg_catalog.current_database())
-  and p.xmin operator(pg_catalog.=) p.written_by::xid;
-comment on view outbox.current_position is
-  'The row of outbox.relay_position that is this database''s; none before the relay first ran.';
+-- include current_position
 
 -- Last statement about the relay: it asks the launcher for one as soon as this transaction commits.
 create function outbox.request_relay()

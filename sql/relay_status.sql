@@ -11,9 +11,10 @@ select
   r.in_flight_bytes,
   -- Every row has one, and only so the index is used, see outbox.relay_position.
   coalesce((select pg_catalog.max(p.published_total) from outbox.relay_position p
-    where p.database_oid operator(pg_catalog.>) 0), 0) as published_total,
+    where p.database_oid operator(pg_catalog.>) 0 and p.subscription operator(pg_catalog.=) 'default'), 0) as published_total,
   r.last_published_at,
-  (select pg_catalog.count(*) from outbox.deliveries d where d.state operator(pg_catalog.=) 'FAILED') as failed_events,
+  (select pg_catalog.count(*) from outbox.deliveries d where d.subscription operator(pg_catalog.=) 'default'
+    and d.state operator(pg_catalog.=) 'FAILED') as failed_events,
   r.consecutive_failures,
   r.next_attempt_at,
   r.last_error,
@@ -21,13 +22,16 @@ select
   r.config_error,
   -- There may be millions, as after a day with a topic that is missing.
   (select pg_catalog.count(*)
-    from (select from outbox.deliveries d where d.state operator(pg_catalog.=) 'RETRYING' limit 100000) t)
+    from (select from outbox.deliveries d where d.subscription operator(pg_catalog.=) 'default'
+    and d.state operator(pg_catalog.=) 'RETRYING' limit 100000) t)
     as retrying_events,
   (select pg_catalog.count(*)
-    from (select from outbox.deliveries d where d.state operator(pg_catalog.=) 'WAITING' limit 100000) w)
+    from (select from outbox.deliveries d where d.subscription operator(pg_catalog.=) 'default'
+    and d.state operator(pg_catalog.=) 'WAITING' limit 100000) w)
     as waiting_events,
   (select pg_catalog.min(o.emitted_at)
-    from (select d.emitted_at from outbox.deliveries d where d.state operator(pg_catalog.=) 'WAITING' limit 100000) o)
+    from (select d.emitted_at from outbox.deliveries d where d.subscription operator(pg_catalog.=) 'default'
+    and d.state operator(pg_catalog.=) 'WAITING' limit 100000) o)
     as oldest_waiting_at
 from outbox.relay_state() r;
 comment on view outbox.relay_status is

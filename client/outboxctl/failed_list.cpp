@@ -14,7 +14,8 @@ namespace outbox::ctl
 namespace
 {
 
-// Everybody who may watch reads the view; the other states are in the table alone.
+// An extension that is still to be updated to 0.3 has no column `subscription`: there the name is that
+// of only_one. Everybody who may watch reads the view; the other states are in the table alone.
 constexpr const char *kOnlyFailed = R"(
 select d.event_id::text as id, 'FAILED'::text as state, d.topic, d.partition_key as key,
   d.aggregate_type, d.aggregate_id, d.event_type, d.attempts, d.failed_at,
@@ -27,10 +28,12 @@ select d.event_id::text as id, d.state, d.topic, d.partition_key as key,
   e.aggregate_type, e.aggregate_id, e.event_type, d.attempts, d.failed_at,
   d.next_attempt_at,
   case when d.blocking then
-    (select count(*) from outbox.deliveries w where w.lane = d.lane and w.state = 'WAITING' and d.state <> 'WAITING')
+    (select count(*) from outbox.deliveries w where subscription = 'default' and w.lane = d.lane and w.state = 'WAITING'
+      and d.state <> 'WAITING')
   else 0 end as waiting_behind, d.last_error,
   extract(epoch from clock_timestamp() - d.failed_at)::float8 as age, d.seq
-from outbox.deliveries d
+from (select 'default'::text as subscription) only_one
+cross join outbox.deliveries d
 left join outbox.events e on e.xid = d.xid and e.seq = d.seq and e.slot = d.slot)";
 
 constexpr const char *kShow = R"(

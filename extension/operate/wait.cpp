@@ -51,12 +51,14 @@ const Oid kPlaceTypes[] = {INT8OID, INT8OID};
 KeptStatement find_by_id = {"select e.xid, e.seq from outbox.events e where e.id = $1",
                             "look up an event", 1, kIdTypes, nullptr};
 
-KeptStatement find_passed = {"select from outbox.current_position p "
-                             "where (outbox.visible_in($1, p.from_snapshot) "
-                             " or ($2 <= p.last_seq and outbox.visible_in($1, p.to_snapshot))) "
-                             "and not exists (select from outbox.deliveries d where d.seq = $2)",
-                             "look at the position", 2, kPlaceTypes, nullptr};
-
+// Before 0.3 outbox.deliveries has no column `subscription`: the name is that of `o` then.
+KeptStatement find_passed = {
+    "select from outbox.current_position p, (select 'default'::text as subscription) o "
+    "where (outbox.visible_in($1, p.from_snapshot) "
+    " or ($2 <= p.last_seq and outbox.visible_in($1, p.to_snapshot))) "
+    "and not exists (select from outbox.deliveries d "
+    " where d.seq = $2 and subscription = 'default')",
+    "look at the position", 2, kPlaceTypes, nullptr};
 KeptStatement find_unpublished = {
     "select where not exists "
     " (select from outbox.deliveries d where d.state = any ('{RETRYING,WAITING}')) "

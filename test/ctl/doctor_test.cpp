@@ -35,7 +35,7 @@ TEST_F(Doctor, AHealthyDatabaseHasNoProblem)
     EXPECT_EQ(ran.status, 0) << ran.out;
     const Json report = ran.json();
     EXPECT_EQ(report["problems"], 0) << report;
-    EXPECT_EQ(finding(report, "loaded library are version 0.2.1")["level"], "ok") << report;
+    EXPECT_EQ(finding(report, "loaded library are version 0.3")["level"], "ok") << report;
     EXPECT_EQ(finding(report, "the relay is running")["level"], "ok");
     EXPECT_EQ(finding(report, "answers from here, 1 broker")["level"], "ok");
     EXPECT_EQ(finding(report, database_.topic() + ": 4 partitions")["level"], "ok") << report;

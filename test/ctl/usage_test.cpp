@@ -52,7 +52,7 @@ TEST(Usage, TheVersionIsTheExtensions)
 {
     const Ran ran = ctl(kNowhere, {"--version"});
     EXPECT_EQ(ran.status, 0);
-    EXPECT_EQ(ran.out, "outboxctl 0.2.1\n");
+    EXPECT_EQ(ran.out, "outboxctl 0.3\n");
 }
 
 TEST(Usage, WrongUsageExitsWithTwoAndSaysWhatIsWrong)

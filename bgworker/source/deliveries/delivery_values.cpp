@@ -3,6 +3,7 @@
 #include "delivery_values.h"
 
 #include "bgworker/source/spi_call.h"
+#include "bgworker/source/subscription.h"
 
 namespace outbox
 {
@@ -10,10 +11,12 @@ namespace outbox
 namespace
 {
 
-constexpr const char *kExists = "select from outbox.deliveries d where d.seq = $1";
+constexpr const char *kExists =
+    "select from outbox.deliveries d where d.seq = $1 and d.subscription = $2";
 
 constexpr const char *kLock =
-    "select from outbox.deliveries d where d.seq = $1 for no key update skip locked";
+    "select from outbox.deliveries d where d.seq = $1 and d.subscription = $2 "
+    "for no key update skip locked";
 
 } // namespace
 
@@ -41,16 +44,16 @@ read_rows(std::vector<DeliveryRow> &rows)
 bool
 is_free(int64 seq)
 {
-    Oid types[] = {INT8OID};
-    Datum values[] = {Int64GetDatum(seq)};
+    Oid types[] = {INT8OID, TEXTOID};
+    Datum values[] = {Int64GetDatum(seq), subscription_datum()};
     spi_connect();
     static SPIPlanPtr exists = nullptr;
-    spi_execute_kept(&exists, kExists, 1, types, values, SPI_OK_SELECT);
+    spi_execute_kept(&exists, kExists, 2, types, values, SPI_OK_SELECT);
     bool free = SPI_processed == 0;
     if (!free)
     {
         static SPIPlanPtr lock = nullptr;
-        spi_execute_kept(&lock, kLock, 1, types, values, SPI_OK_SELECT);
+        spi_execute_kept(&lock, kLock, 2, types, values, SPI_OK_SELECT);
         free = SPI_processed > 0;
     }
     SPI_finish();

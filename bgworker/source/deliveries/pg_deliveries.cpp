@@ -8,6 +8,7 @@
 #include "same_number.h"
 
 #include "bgworker/source/spi_call.h"
+#include "bgworker/source/subscription.h"
 
 namespace outbox
 {
@@ -17,7 +18,8 @@ namespace
 
 constexpr const char *kAddWaiting =
     "insert into outbox.deliveries (seq, xid, slot, event_id, lane, topic, partition_key, "
-    "emitted_at, state, blocking) values ($1, $2, $3, $4, $5, $6, $7, $8, 'WAITING', false) "
+    "emitted_at, subscription, state, blocking) "
+    "values ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'WAITING', false) "
     "on conflict do nothing";
 
 // A dump may bring any number.
@@ -25,32 +27,35 @@ constexpr const char *kAddWaiting =
 
 constexpr const char *kAddRefused =
     "insert into outbox.deliveries as d (seq, xid, slot, event_id, lane, topic, partition_key, "
-    "emitted_at, state, blocking, attempts, next_attempt_at, last_error, failed_at) "
-    "values ($1, $2, $3, $4, $5, $6, $7, $8, "
-    "case when $12 = 1 then 'FAILED' else 'RETRYING' end, "
-    "$9, 1, case when $12 = 1 then null else $10 end, $11, clock_timestamp()) "
-    "on conflict (seq) do update set lane = excluded.lane, topic = excluded.topic, "
+    "emitted_at, subscription, state, blocking, attempts, next_attempt_at, last_error, failed_at) "
+    "values ($1, $2, $3, $4, $5, $6, $7, $8, $9, "
+    "case when $13 = 1 then 'FAILED' else 'RETRYING' end, "
+    "$10, 1, case when $13 = 1 then null else $11 end, $12, clock_timestamp()) "
+    "on conflict (seq, subscription) do update set lane = excluded.lane, topic = excluded.topic, "
     "blocking = excluded.blocking, attempts = " ONE_MORE_ATTEMPT
     ", last_error = excluded.last_error, failed_at = coalesce(d.failed_at, excluded.failed_at), "
-    "state = case when $12 > 0 and " ONE_MORE_ATTEMPT " >= $12 then 'FAILED' else 'RETRYING' end, "
-    "next_attempt_at = case when $12 > 0 and " ONE_MORE_ATTEMPT " >= $12 then null else $10 end "
+    "state = case when $13 > 0 and " ONE_MORE_ATTEMPT " >= $13 then 'FAILED' else 'RETRYING' end, "
+    "next_attempt_at = case when $13 > 0 and " ONE_MORE_ATTEMPT " >= $13 then null else $11 end "
     "where d.state <> 'DISCARDED' and d.event_id = excluded.event_id returning d.state";
 
 constexpr const char *kRemove =
     "with free as materialized "
-    " (select d.seq from outbox.deliveries d where d.seq = any ($1) for update skip locked) "
-    "delete from outbox.deliveries d using free f where d.seq = f.seq and d.state <> 'DISCARDED'";
+    " (select d.seq from outbox.deliveries d where d.seq = any ($1) and d.subscription = $2 "
+    "  for update skip locked) "
+    "delete from outbox.deliveries d using free f "
+    "where d.seq = f.seq and d.subscription = $2 and d.state <> 'DISCARDED'";
 
 constexpr const char *kRemaining = "select d.seq from outbox.deliveries d "
-                                   "where d.seq = any ($1) and d.state <> 'DISCARDED'";
+                                   "where d.seq = any ($1) and d.subscription = $2 "
+                                   "and d.state <> 'DISCARDED'";
 
-constexpr int kAddColumns = 8;
+constexpr int kAddColumns = 9;
 
 void
 set_event(const Event &event, Lane lane, Oid *types, Datum *values)
 {
-    const Oid event_types[] = {INT8OID, INT8OID, INT2OID, UUIDOID,
-                               INT8OID, TEXTOID, TEXTOID, TIMESTAMPTZOID};
+    const Oid event_types[] = {INT8OID, INT8OID, INT2OID,        UUIDOID, INT8OID,
+                               TEXTOID, TEXTOID, TIMESTAMPTZOID, TEXTOID};
     memcpy(types, event_types, sizeof(event_types));
     values[0] = Int64GetDatum(event.numbers.seq);
     values[1] = Int64GetDatum(event.numbers.xid);
@@ -60,6 +65,7 @@ set_event(const Event &event, Lane lane, Oid *types, Datum *values)
     values[5] = text_datum(event.topic);
     values[6] = text_datum(event.key);
     values[7] = TimestampTzGetDatum(event.emitted_at);
+    values[8] = subscription_datum();
 }
 
 Written
@@ -91,14 +97,14 @@ void
 remove_rows(std::vector<std::int64_t> &seqs)
 {
     spi_connect();
-    Oid types[] = {INT8ARRAYOID};
-    Datum values[] = {PointerGetDatum(int8_array(seqs.data(), seqs.size()))};
-    spi_execute(kRemove, 1, types, values, SPI_OK_DELETE);
+    Oid types[] = {INT8ARRAYOID, TEXTOID};
+    Datum values[] = {PointerGetDatum(int8_array(seqs.data(), seqs.size())), subscription_datum()};
+    spi_execute(kRemove, 2, types, values, SPI_OK_DELETE);
     const bool all = SPI_processed == seqs.size();
     seqs.clear();
     if (!all)
     {
-        spi_execute(kRemaining, 1, types, values, SPI_OK_SELECT);
+        spi_execute(kRemaining, 2, types, values, SPI_OK_SELECT);
         for (uint64 i = 0; i < SPI_processed; i++)
             seqs.push_back(DatumGetInt64(spi_value(i, 1))); // never more than there were
     }

@@ -7,6 +7,7 @@
 #include "delivery_values.h"
 
 #include "bgworker/source/spi_call.h"
+#include "bgworker/source/subscription.h"
 
 #include "extension/server/text_view.h"
 
@@ -19,46 +20,50 @@ namespace
 // Of what blocks a lane only the first is tried: the others would go out before it, and use up its
 // attempts.
 #define BEHIND_ANOTHER                                                                             \
-    "(d.blocking and exists (select from outbox.deliveries f where f.lane = d.lane "               \
+    "(d.blocking and exists (select from outbox.deliveries f "                                     \
+    " where f.subscription = d.subscription and f.lane = d.lane "                                  \
     " and f.blocking and f.seq < d.seq and (f.state = 'RETRYING' or f.state = 'FAILED'))) "
 
 constexpr const char *kDue =
     "select " DELIVERY_ROW "from outbox.deliveries d "
-    "where d.state = 'RETRYING' and d.next_attempt_at <= $1 and d.seq <> all ($2) "
+    "where d.subscription = $5 and d.state = 'RETRYING' and d.next_attempt_at <= $1 "
+    "and d.seq <> all ($2) "
     "and (not d.blocking or d.lane <> all ($3)) and not " BEHIND_ANOTHER
     "order by d.next_attempt_at, d.seq limit $4 for no key update skip locked";
 
 constexpr const char *kNextDueAt =
     "select d.next_attempt_at from outbox.deliveries d "
-    "where d.state = 'RETRYING' and d.seq <> all ($1) "
+    "where d.subscription = $3 and d.state = 'RETRYING' and d.seq <> all ($1) "
     "and (not d.blocking or d.lane <> all ($2)) and not " BEHIND_ANOTHER
     "order by d.next_attempt_at limit 1";
 
 // What belongs in a line before the event that is due in it.
 constexpr const char *kFirstBefore =
-    "select " DELIVERY_ROW "from outbox.deliveries d where d.lane = $1 and d.seq < $2 "
-    "and d.seq <> all ($3) "
+    "select " DELIVERY_ROW "from outbox.deliveries d "
+    "where d.subscription = $4 and d.lane = $1 and d.seq < $2 and d.seq <> all ($3) "
     "and (d.state = 'WAITING' or d.blocking and d.state = 'RETRYING') order by d.seq limit 1";
 
-constexpr const char *kWaiting =
-    "select " DELIVERY_ROW "from outbox.deliveries d where d.state = 'WAITING' and d.lane = $1 "
-    "and d.seq > $2 and d.seq <> all ($4) order by d.seq limit $3";
+constexpr const char *kWaiting = "select " DELIVERY_ROW "from outbox.deliveries d "
+                                 "where d.subscription = $5 and d.state = 'WAITING' and d.lane = "
+                                 "$1 and d.seq > $2 and d.seq <> all ($4) order by d.seq limit $3";
 
 // Those that are refused with their topic or partition: their lane is not their key's.
 constexpr const char *kHeadsOfTopic =
     "select d.seq, d.lane, d.partition_key from outbox.deliveries d "
-    "where d.state = 'RETRYING' and d.blocking and d.topic = $1 and d.next_attempt_at > $2 "
+    "where d.subscription = $3 and d.state = 'RETRYING' and d.blocking and d.topic = $1 "
+    "and d.next_attempt_at > $2 "
     "order by d.next_attempt_at limit 1000";
 
-constexpr const char *kMakeDue = "update outbox.deliveries d set next_attempt_at = $2 "
-                                 "where d.seq = any ($1) and d.state = 'RETRYING'";
+constexpr const char *kMakeDue =
+    "update outbox.deliveries d set next_attempt_at = $2 "
+    "where d.seq = any ($1) and d.subscription = $3 and d.state = 'RETRYING'";
 
 void
 select_heads_of_topic(std::string_view topic, TimestampTz now)
 {
-    Oid types[] = {TEXTOID, TIMESTAMPTZOID};
-    Datum values[] = {text_datum(topic), TimestampTzGetDatum(now)};
-    spi_execute(kHeadsOfTopic, 2, types, values, SPI_OK_SELECT);
+    Oid types[] = {TEXTOID, TIMESTAMPTZOID, TEXTOID};
+    Datum values[] = {text_datum(topic), TimestampTzGetDatum(now), subscription_datum()};
+    spi_execute(kHeadsOfTopic, 3, types, values, SPI_OK_SELECT);
 }
 
 void
@@ -77,9 +82,10 @@ make_due(std::string_view topic, TimestampTz now)
     }
     if (count > 0)
     {
-        Oid types[] = {INT8ARRAYOID, TIMESTAMPTZOID};
-        Datum values[] = {PointerGetDatum(int8_array(seqs, count)), TimestampTzGetDatum(now)};
-        spi_execute(kMakeDue, 2, types, values, SPI_OK_UPDATE);
+        Oid types[] = {INT8ARRAYOID, TIMESTAMPTZOID, TEXTOID};
+        Datum values[] = {PointerGetDatum(int8_array(seqs, count)), TimestampTzGetDatum(now),
+                          subscription_datum()};
+        spi_execute(kMakeDue, 3, types, values, SPI_OK_UPDATE);
     }
     SPI_finish();
 }
@@ -94,14 +100,14 @@ PgDeliveries::due(Time now, const std::vector<std::int64_t> &left_out,
     from_postgres(
         [&]
         {
-            Oid types[] = {TIMESTAMPTZOID, INT8ARRAYOID, INT8ARRAYOID, INT8OID};
+            Oid types[] = {TIMESTAMPTZOID, INT8ARRAYOID, INT8ARRAYOID, INT8OID, TEXTOID};
             Datum values[] = {
                 TimestampTzGetDatum(now),
                 PointerGetDatum(int8_array(left_out.data(), left_out.size())),
                 PointerGetDatum(int8_array(lanes_left_out.data(), lanes_left_out.size())),
-                Int64GetDatum(static_cast<int64>(count))};
+                Int64GetDatum(static_cast<int64>(count)), subscription_datum()};
             spi_connect();
-            spi_execute(kDue, 4, types, values, SPI_OK_SELECT);
+            spi_execute(kDue, 5, types, values, SPI_OK_SELECT);
             read_rows(rows);
             SPI_finish();
         });
@@ -115,12 +121,13 @@ PgDeliveries::next_due_at(const std::vector<std::int64_t> &left_out,
     from_postgres(
         [&]
         {
-            Oid types[] = {INT8ARRAYOID, INT8ARRAYOID};
+            Oid types[] = {INT8ARRAYOID, INT8ARRAYOID, TEXTOID};
             Datum values[] = {
                 PointerGetDatum(int8_array(left_out.data(), left_out.size())),
-                PointerGetDatum(int8_array(lanes_left_out.data(), lanes_left_out.size()))};
+                PointerGetDatum(int8_array(lanes_left_out.data(), lanes_left_out.size())),
+                subscription_datum()};
             spi_connect();
-            spi_execute(kNextDueAt, 2, types, values, SPI_OK_SELECT);
+            spi_execute(kNextDueAt, 3, types, values, SPI_OK_SELECT);
             if (SPI_processed == 1)
                 at = DatumGetTimestampTz(spi_first(1));
             SPI_finish();
@@ -136,11 +143,12 @@ PgDeliveries::first_before(Lane lane, std::int64_t seq, const std::vector<std::i
     from_postgres(
         [&]
         {
-            Oid types[] = {INT8OID, INT8OID, INT8ARRAYOID};
+            Oid types[] = {INT8OID, INT8OID, INT8ARRAYOID, TEXTOID};
             Datum values[] = {Int64GetDatum(static_cast<int64>(lane)), Int64GetDatum(seq),
-                              PointerGetDatum(int8_array(left_out.data(), left_out.size()))};
+                              PointerGetDatum(int8_array(left_out.data(), left_out.size())),
+                              subscription_datum()};
             spi_connect();
-            spi_execute(kFirstBefore, 3, types, values, SPI_OK_SELECT);
+            spi_execute(kFirstBefore, 4, types, values, SPI_OK_SELECT);
             found = SPI_processed == 1;
             if (found)
                 read_row(0, row);
@@ -156,12 +164,13 @@ PgDeliveries::waiting_of(Lane lane, std::int64_t after, const std::vector<std::i
     from_postgres(
         [&]
         {
-            Oid types[] = {INT8OID, INT8OID, INT8OID, INT8ARRAYOID};
+            Oid types[] = {INT8OID, INT8OID, INT8OID, INT8ARRAYOID, TEXTOID};
             Datum values[] = {Int64GetDatum(static_cast<int64>(lane)), Int64GetDatum(after),
                               Int64GetDatum(static_cast<int64>(count)),
-                              PointerGetDatum(int8_array(left_out.data(), left_out.size()))};
+                              PointerGetDatum(int8_array(left_out.data(), left_out.size())),
+                              subscription_datum()};
             spi_connect();
-            spi_execute(kWaiting, 4, types, values, SPI_OK_SELECT);
+            spi_execute(kWaiting, 5, types, values, SPI_OK_SELECT);
             read_rows(rows);
             SPI_finish();
         });

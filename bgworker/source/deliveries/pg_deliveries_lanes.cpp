@@ -7,6 +7,7 @@
 #include "same_number.h"
 
 #include "bgworker/source/spi_call.h"
+#include "bgworker/source/subscription.h"
 
 namespace outbox
 {
@@ -14,11 +15,12 @@ namespace outbox
 namespace
 {
 
-constexpr const char *kHasRow =
-    "select from outbox.deliveries d where d.seq = $1 and d.event_id = $2";
+constexpr const char *kHasRow = "select from outbox.deliveries d "
+                                "where d.seq = $1 and d.event_id = $2 and d.subscription = $3";
 
 constexpr const char *kHasBehind =
-    "select from outbox.deliveries d where d.lane = $1 and d.seq > $2 "
+    "select from outbox.deliveries d "
+    "where d.subscription = $3 and d.lane = $1 and d.seq > $2 "
     "and (d.state = 'WAITING' "
     " or d.blocking and (d.state = 'RETRYING' or d.state = 'FAILED')) limit 1";
 
@@ -26,35 +28,36 @@ constexpr const char *kLastSeq =
     "select d.seq from outbox.deliveries d order by d.seq desc limit 1";
 
 constexpr const char *kIsBlocked =
-    "select from outbox.deliveries d where d.lane = $1 and d.blocking "
+    "select from outbox.deliveries d where d.subscription = $2 and d.lane = $1 and d.blocking "
     "and (d.state = 'RETRYING' or d.state = 'FAILED') limit 1";
 
 constexpr const char *kBlocked =
     "select distinct d.lane from outbox.deliveries d "
-    "where d.blocking and (d.state = 'RETRYING' or d.state = 'FAILED')";
+    "where d.subscription = $1 and d.blocking and (d.state = 'RETRYING' or d.state = 'FAILED')";
 
 // One look into the index for each lane, however many events wait in it. That is for few lanes: of
 // many it would take longer than to read all rows.
 constexpr int kFewLanes = 1000;
 constexpr const char *kFewWaitingLanes =
     "with recursive lanes (lane) as ("
-    " (select d.lane from outbox.deliveries d where d.state = 'WAITING' "
+    " (select d.lane from outbox.deliveries d where d.subscription = $1 and d.state = 'WAITING' "
     "  order by d.lane limit 1)"
     " union all"
-    " select (select d.lane from outbox.deliveries d where d.state = 'WAITING' "
-    "         and d.lane > l.lane order by d.lane limit 1)"
+    " select (select d.lane from outbox.deliveries d where d.subscription = $1 "
+    "         and d.state = 'WAITING' and d.lane > l.lane order by d.lane limit 1)"
     " from lanes l where l.lane is not null)"
-    "select l.lane from lanes l where l.lane is not null limit $1";
+    "select l.lane from lanes l where l.lane is not null limit $2";
 constexpr const char *kOtherWaitingLanes = "select distinct d.lane from outbox.deliveries d "
-                                           "where d.state = 'WAITING' and d.lane > $1";
+                                           "where d.subscription = $1 and d.state = 'WAITING' "
+                                           "and d.lane > $2";
 
 void
 select_lanes(const char *statement, const int64 *parameter, std::vector<Lane> &lanes)
 {
-    Oid types[] = {INT8OID};
-    Datum values[] = {Int64GetDatum(parameter != nullptr ? *parameter : 0)};
+    Oid types[] = {TEXTOID, INT8OID};
+    Datum values[] = {subscription_datum(), Int64GetDatum(parameter != nullptr ? *parameter : 0)};
     spi_connect();
-    spi_execute(statement, parameter != nullptr ? 1 : 0, types, values, SPI_OK_SELECT);
+    spi_execute(statement, parameter != nullptr ? 2 : 1, types, values, SPI_OK_SELECT);
     for (uint64 i = 0; i < SPI_processed; i++)
     {
         const Lane lane = static_cast<Lane>(DatumGetInt64(spi_value(i, 1)));
@@ -91,10 +94,10 @@ PgDeliveries::is_lane_blocked(Lane lane)
     from_postgres(
         [&]
         {
-            Oid types[] = {INT8OID};
-            Datum values[] = {Int64GetDatum(static_cast<int64>(lane))};
+            Oid types[] = {INT8OID, TEXTOID};
+            Datum values[] = {Int64GetDatum(static_cast<int64>(lane)), subscription_datum()};
             spi_connect();
-            spi_execute(kIsBlocked, 1, types, values, SPI_OK_SELECT);
+            spi_execute(kIsBlocked, 2, types, values, SPI_OK_SELECT);
             blocked = SPI_processed > 0;
             SPI_finish();
         });
@@ -108,11 +111,12 @@ PgDeliveries::has_row(const Event &event)
     from_postgres(
         [&]
         {
-            Oid types[] = {INT8OID, UUIDOID};
-            Datum values[] = {Int64GetDatum(event.numbers.seq), uuid_datum(event)};
+            Oid types[] = {INT8OID, UUIDOID, TEXTOID};
+            Datum values[] = {Int64GetDatum(event.numbers.seq), uuid_datum(event),
+                              subscription_datum()};
             spi_connect();
             static SPIPlanPtr plan = nullptr;
-            spi_execute_kept(&plan, kHasRow, 2, types, values, SPI_OK_SELECT);
+            spi_execute_kept(&plan, kHasRow, 3, types, values, SPI_OK_SELECT);
             found = SPI_processed > 0;
             SPI_finish();
         });
@@ -126,11 +130,12 @@ PgDeliveries::has_behind(Lane lane, std::int64_t seq)
     from_postgres(
         [&]
         {
-            Oid types[] = {INT8OID, INT8OID};
-            Datum values[] = {Int64GetDatum(static_cast<int64>(lane)), Int64GetDatum(seq)};
+            Oid types[] = {INT8OID, INT8OID, TEXTOID};
+            Datum values[] = {Int64GetDatum(static_cast<int64>(lane)), Int64GetDatum(seq),
+                              subscription_datum()};
             spi_connect();
             static SPIPlanPtr plan = nullptr;
-            spi_execute_kept(&plan, kHasBehind, 2, types, values, SPI_OK_SELECT);
+            spi_execute_kept(&plan, kHasBehind, 3, types, values, SPI_OK_SELECT);
             found = SPI_processed > 0;
             SPI_finish();
         });
@@ -166,8 +171,11 @@ PgDeliveries::is_paused()
     from_postgres(
         [&]
         {
+            Oid types[] = {TEXTOID};
+            Datum values[] = {subscription_datum()};
             spi_connect();
-            spi_execute("select from outbox.pauses limit 1", 0, nullptr, nullptr, SPI_OK_SELECT);
+            spi_execute("select from outbox.pauses p where p.subscription = $1 limit 1", 1, types,
+                        values, SPI_OK_SELECT);
             paused = SPI_processed > 0;
             SPI_finish();
         });

@@ -7,6 +7,7 @@
 #include "delivery_values.h"
 
 #include "bgworker/source/spi_call.h"
+#include "bgworker/source/subscription.h"
 
 #include "extension/server/text_view.h"
 
@@ -19,10 +20,11 @@ namespace
 constexpr const char *kMove =
     "update outbox.deliveries d "
     "set lane = $2, state = 'WAITING', blocking = false, next_attempt_at = null "
-    "where d.seq = $1 and (d.state = 'WAITING' or d.state = 'RETRYING')";
+    "where d.seq = $1 and d.subscription = $3 and (d.state = 'WAITING' or d.state = 'RETRYING')";
 
 constexpr const char *kRename =
-    "update outbox.deliveries d set lane = $2 where d.seq = $1 and d.state <> 'DISCARDED'";
+    "update outbox.deliveries d set lane = $2 "
+    "where d.seq = $1 and d.subscription = $3 and d.state <> 'DISCARDED'";
 
 constexpr const char *kMoveTopic =
     "update outbox.deliveries d set lane = $2, topic = $3, "
@@ -31,12 +33,12 @@ constexpr const char *kMoveTopic =
     "attempts = case when d.state = 'FAILED' then d.attempts else 0 end, "
     "next_attempt_at = "
     " case when d.state = 'RETRYING' and not d.blocking then clock_timestamp() end "
-    "where d.seq = $1";
+    "where d.seq = $1 and d.subscription = $4";
 
 #define MOVED_ROWS                                                                                 \
     "select d.seq, d.xid, d.slot, d.topic, d.lane, "                                               \
     "d.state = 'WAITING' or (d.state = 'RETRYING' and d.blocking) "                                \
-    "from outbox.deliveries d where d.state <> 'DISCARDED' and "
+    "from outbox.deliveries d where d.subscription = $3 and d.state <> 'DISCARDED' and "
 
 constexpr const char *kBehind = MOVED_ROWS "d.seq > $1 order by d.seq limit $2";
 
@@ -46,20 +48,21 @@ constexpr const char *kBehind = MOVED_ROWS "d.seq > $1 order by d.seq limit $2";
 // the order of the index it has nothing else.
 #define HASH(key) "pg_catalog.hashtextextended(" key ", 0)"
 constexpr const char *kOfKey =
-    MOVED_ROWS "(" HASH("d.partition_key") ", d.seq) > (" HASH("$3") ", $1) and " HASH(
-        "d.partition_key") " <= " HASH("$3") " order by " HASH("d.partition_key") ", d.seq limit "
+    MOVED_ROWS "(" HASH("d.partition_key") ", d.seq) > (" HASH("$4") ", $1) and " HASH(
+        "d.partition_key") " <= " HASH("$4") " order by " HASH("d.partition_key") ", d.seq limit "
                                                                                   "$2";
 
 void
 select_moved(const char *statement, std::int64_t after, int count, const std::string_view *key,
              std::vector<MovedRow> &rows)
 {
-    Oid types[] = {INT8OID, INT8OID, TEXTOID};
-    Datum values[] = {Int64GetDatum(after), Int64GetDatum(static_cast<int64>(count)), 0};
+    Oid types[] = {INT8OID, INT8OID, TEXTOID, TEXTOID};
+    Datum values[] = {Int64GetDatum(after), Int64GetDatum(static_cast<int64>(count)),
+                      subscription_datum(), 0};
     if (key != nullptr)
-        values[2] = text_datum(*key);
+        values[3] = text_datum(*key);
     spi_connect();
-    spi_execute(statement, key != nullptr ? 3 : 2, types, values, SPI_OK_SELECT);
+    spi_execute(statement, key != nullptr ? 4 : 3, types, values, SPI_OK_SELECT);
     for (uint64 i = 0; i < SPI_processed; i++)
     {
         const auto field = [i](int column) { return spi_value(i, column); };
@@ -78,10 +81,11 @@ set_lane(SPIPlanPtr *plan, const char *statement, int64 seq, Lane lane)
 {
     if (!is_free(seq))
         return false;
-    Oid types[] = {INT8OID, INT8OID};
-    Datum values[] = {Int64GetDatum(seq), Int64GetDatum(static_cast<int64>(lane))};
+    Oid types[] = {INT8OID, INT8OID, TEXTOID};
+    Datum values[] = {Int64GetDatum(seq), Int64GetDatum(static_cast<int64>(lane)),
+                      subscription_datum()};
     spi_connect();
-    spi_execute_kept(plan, statement, 2, types, values, SPI_OK_UPDATE);
+    spi_execute_kept(plan, statement, 3, types, values, SPI_OK_UPDATE);
     SPI_finish();
     return true;
 }
@@ -129,12 +133,12 @@ PgDeliveries::move_to_topic(std::int64_t seq, std::string_view topic, Lane lane)
             moved = is_free(seq);
             if (!moved)
                 return;
-            Oid types[] = {INT8OID, INT8OID, TEXTOID};
+            Oid types[] = {INT8OID, INT8OID, TEXTOID, TEXTOID};
             Datum values[] = {Int64GetDatum(seq), Int64GetDatum(static_cast<int64>(lane)),
-                              text_datum(topic)};
+                              text_datum(topic), subscription_datum()};
             spi_connect();
             static SPIPlanPtr plan = nullptr;
-            spi_execute_kept(&plan, kMoveTopic, 3, types, values, SPI_OK_UPDATE);
+            spi_execute_kept(&plan, kMoveTopic, 4, types, values, SPI_OK_UPDATE);
             SPI_finish();
         });
     return moved;

@@ -1,6 +1,7 @@
 #include "same_number.h"
 
 #include "bgworker/source/spi_call.h"
+#include "bgworker/source/subscription.h"
 
 namespace outbox
 {
@@ -9,13 +10,14 @@ namespace
 {
 
 constexpr const char *kOther = "select d.event_id, d.state = 'DISCARDED' from outbox.deliveries d "
-                               "where d.seq = $1 and d.event_id <> $2";
+                               "where d.seq = $1 and d.event_id <> $2 and d.subscription = $3";
 
 // A row that another transaction has locked stays.
 constexpr const char *kRemoveDiscarded =
     "with free as materialized (select d.seq from outbox.deliveries d "
-    " where d.seq = $1 and d.event_id <> $2 and d.state = 'DISCARDED' for update skip locked) "
-    "delete from outbox.deliveries d using free f where d.seq = f.seq";
+    " where d.seq = $1 and d.event_id <> $2 and d.subscription = $3 and d.state = 'DISCARDED' "
+    " for update skip locked) "
+    "delete from outbox.deliveries d using free f where d.seq = f.seq and d.subscription = $3";
 
 void
 refuse_number(const Event &event, Datum other)
@@ -46,15 +48,15 @@ uuid_datum(const Event &event)
 bool
 displace_other(const Event &event)
 {
-    Oid types[] = {INT8OID, UUIDOID};
-    Datum values[] = {Int64GetDatum(event.numbers.seq), uuid_datum(event)};
-    spi_execute(kOther, 2, types, values, SPI_OK_SELECT);
+    Oid types[] = {INT8OID, UUIDOID, TEXTOID};
+    Datum values[] = {Int64GetDatum(event.numbers.seq), uuid_datum(event), subscription_datum()};
+    spi_execute(kOther, 3, types, values, SPI_OK_SELECT);
     if (SPI_processed == 0)
         return false;
     const Datum other = spi_first(1);
     if (DatumGetBool(spi_first(2)))
     {
-        spi_execute(kRemoveDiscarded, 2, types, values, SPI_OK_DELETE);
+        spi_execute(kRemoveDiscarded, 3, types, values, SPI_OK_DELETE);
         if (SPI_processed > 0)
             return true;
     }

@@ -4,6 +4,7 @@
 
 #include "bgworker/guard.h"
 #include "bgworker/source/spi_call.h"
+#include "bgworker/source/subscription.h"
 
 #include "extension/server/control_file.h"
 
@@ -59,29 +60,31 @@ constexpr const char *kSelect =
     "  or " CAME_WITH_DUMP " then 'restored' "
     " else 'upgraded' end, "
     "p.from_snapshot::text, p.to_snapshot::text, p.last_seq, p.published_total "
-    "from outbox.relay_position p";
+    "from outbox.relay_position p where p.subscription = $3";
 
 #define PLACE "outbox.system_identifier(), $1, outbox.timeline(), outbox.data_directory()"
 
 constexpr const char *kInsert =
     "insert into outbox.relay_position (system_identifier, database_oid, timeline, data_directory, "
     "written_by, from_snapshot, to_snapshot, last_seq, published_total, updated_at, "
-    "rows_counted) "
+    "rows_counted, subscription) "
     "values (" PLACE ", pg_current_xact_id(), $2::pg_snapshot, $3::pg_snapshot, $4, 0, "
-    "now(), true)";
+    "now(), true, $5)";
 
 // Of the rows that are where the relay put them, the one that is from another place than this.
 constexpr const char *kTakeOver =
     "update outbox.relay_position p set (system_identifier, database_oid, timeline, "
     "data_directory, written_by) = (select " PLACE ", pg_current_xact_id()) "
-    "where p.xmin = p.written_by::xid and p.rows_counted is distinct from false";
+    "where p.xmin = p.written_by::xid and p.rows_counted is distinct from false "
+    "and p.subscription = $3";
 
 constexpr const char *kUpdate =
     "update outbox.relay_position p set written_by = pg_current_xact_id(), "
     "from_snapshot = $2::pg_snapshot, to_snapshot = $3::pg_snapshot, last_seq = $4, "
     "published_total = $5, updated_at = clock_timestamp(), rows_counted = true "
     "where p.system_identifier = outbox.system_identifier() and p.database_oid = $1 "
-    "and p.xmin = p.written_by::xid and p.rows_counted is distinct from false";
+    "and p.xmin = p.written_by::xid and p.rows_counted is distinct from false "
+    "and p.subscription = $6";
 
 constexpr const char *kInsertTick = "insert into outbox.ticks (next_xid, snapshot, published_at) "
                                     "values ($1, $2::pg_snapshot, clock_timestamp())";
@@ -191,10 +194,11 @@ read_rows(StoredPosition *stored, Counts *counts)
 void
 insert_position(const Position &position)
 {
-    Oid types[] = {OIDOID, TEXTOID, TEXTOID, INT8OID};
+    Oid types[] = {OIDOID, TEXTOID, TEXTOID, INT8OID, TEXTOID};
     Datum values[] = {ObjectIdGetDatum(MyDatabaseId), CStringGetTextDatum(text_of(position.from)),
-                      CStringGetTextDatum(text_of(position.to)), Int64GetDatum(position.last_seq)};
-    spi_execute(kInsert, 4, types, values, SPI_OK_INSERT);
+                      CStringGetTextDatum(text_of(position.to)), Int64GetDatum(position.last_seq),
+                      subscription_datum()};
+    spi_execute(kInsert, 5, types, values, SPI_OK_INSERT);
 }
 
 // The copied row says how far the original had published. When it is no longer known what was
@@ -214,8 +218,13 @@ begin_copy(StoredPosition *stored)
         stored->position.last_seq = 0;
     }
     else
-        spi_execute("delete from outbox.relay_position p where p.xmin = p.written_by::xid", 0,
-                    nullptr, nullptr, SPI_OK_DELETE);
+    {
+        Oid types[] = {TEXTOID};
+        Datum values[] = {subscription_datum()};
+        spi_execute("delete from outbox.relay_position p "
+                    "where p.xmin = p.written_by::xid and p.subscription = $1",
+                    1, types, values, SPI_OK_DELETE);
+    }
     ereport(LOG, (errmsg("outbox: this database is a copy; events from before the copy are left to "
                          "the original"),
                   created_by != 0
@@ -248,10 +257,10 @@ load_position(StoredPosition *stored, char *problem, size_t problem_size)
     spi_connect();
     FileIdentity without_birth = control_file_identity();
     without_birth.has_birth = false;
-    Oid types[] = {OIDOID, INT8OID};
+    Oid types[] = {OIDOID, INT8OID, TEXTOID};
     Datum values[] = {ObjectIdGetDatum(MyDatabaseId),
-                      Int64GetDatum(directory_identity(without_birth))};
-    spi_execute(kSelect, 2, types, values, SPI_OK_SELECT);
+                      Int64GetDatum(directory_identity(without_birth)), subscription_datum()};
+    spi_execute(kSelect, 3, types, values, SPI_OK_SELECT);
     Counts counts = {};
     const char *broken = read_rows(stored, &counts);
     if (broken != nullptr)
@@ -259,7 +268,7 @@ load_position(StoredPosition *stored, char *problem, size_t problem_size)
     else if (counts.own == 0)
         create_position(stored, counts);
     else if (counts.take_over > 0)
-        spi_execute(kTakeOver, 1, types, values, SPI_OK_UPDATE);
+        spi_execute(kTakeOver, 3, types, values, SPI_OK_UPDATE);
     SPI_finish();
     return broken != nullptr ? LoadResult::broken : LoadResult::loaded;
 }
@@ -268,11 +277,14 @@ bool
 save_position(const Position &position, int64 published_total)
 {
     spi_connect();
-    Oid types[] = {OIDOID, TEXTOID, TEXTOID, INT8OID, INT8OID};
-    Datum values[] = {ObjectIdGetDatum(MyDatabaseId), CStringGetTextDatum(text_of(position.from)),
-                      CStringGetTextDatum(text_of(position.to)), Int64GetDatum(position.last_seq),
-                      Int64GetDatum(published_total)};
-    spi_execute(kUpdate, 5, types, values, SPI_OK_UPDATE);
+    Oid types[] = {OIDOID, TEXTOID, TEXTOID, INT8OID, INT8OID, TEXTOID};
+    Datum values[] = {ObjectIdGetDatum(MyDatabaseId),
+                      CStringGetTextDatum(text_of(position.from)),
+                      CStringGetTextDatum(text_of(position.to)),
+                      Int64GetDatum(position.last_seq),
+                      Int64GetDatum(published_total),
+                      subscription_datum()};
+    spi_execute(kUpdate, 6, types, values, SPI_OK_UPDATE);
     const bool saved = SPI_processed == 1;
     SPI_finish();
     return saved;

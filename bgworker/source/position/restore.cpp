@@ -80,15 +80,17 @@ constexpr const char *kLargestNumber =
 
 #define DELIVERY_COLUMNS                                                                           \
     "(seq, xid, slot, event_id, lane, topic, partition_key, state, blocking, attempts, "           \
-    "next_attempt_at, last_error, failed_at, settled_by, settled_at, reason, emitted_at) "
+    "next_attempt_at, last_error, failed_at, settled_by, settled_at, reason, emitted_at, "         \
+    "subscription) "
 #define DELIVERY_VALUES                                                                            \
     "m.seq, 0, m.slot, m.id, m.lane, m.topic, m.partition_key, m.state, m.blocking, m.attempts, "  \
     "m.next_attempt_at, m.last_error, m.failed_at, m.settled_by, m.settled_at, m.reason, "         \
-    "m.emitted_at "
+    "m.emitted_at, m.subscription "
 
 #define RESTORED_COLUMNS                                                                           \
     "r.lane, r.topic, r.partition_key, r.state, r.blocking, r.attempts, r.next_attempt_at, "       \
-    "r.last_error, r.failed_at, r.settled_by, r.settled_at, r.reason, r.emitted_at "
+    "r.last_error, r.failed_at, r.settled_by, r.settled_at, r.reason, r.emitted_at, "              \
+    "r.subscription "
 
 // In the old order: with the old numbers, so that they stay before what was emitted after the
 // restore; with new ones when an event of this database has such a number already, as it is by

@@ -1,0 +1,8 @@
+-- What each subscription has for itself. There is one, `default`.
+comment on column outbox.relay_position.subscription is 'The subscription whose position it is.';
+comment on column outbox.deliveries.subscription is 'The subscription that has set the event aside.';
+comment on column outbox.restored_deliveries.subscription is 'The subscription that has set the event aside.';
+comment on column outbox.pauses.subscription is 'The subscription that is paused.';
+
+-- Dumps of versions before 0.3 do not have the column.
+alter table outbox.restored_deliveries alter subscription set default 'default';
