@@ -28,7 +28,6 @@ create index deliveries_slot on outbox.deliveries (slot, state);
 -- By hash, as an index takes no key of any size.
 create index deliveries_keys on outbox.deliveries (pg_catalog.hashtextextended(partition_key, 0), seq) where state <> 'DISCARDED';
 create index deliveries_settled on outbox.deliveries (seq) where not blocking and state <> 'WAITING';
-select pg_catalog.pg_extension_config_dump('outbox.deliveries', '');
 
 comment on table outbox.deliveries is
   'Only the exceptions: events that Kafka refused, and events that wait behind one. A row goes when its event is published. Written by the relay and by outbox.retry() and outbox.discard().';
@@ -60,7 +59,6 @@ comment on table outbox.pauses is 'Holds a row while the relay is paused; see ou
 comment on column outbox.pauses.paused_at is 'Since when.';
 comment on column outbox.pauses.paused_by is 'By whom.';
 comment on column outbox.pauses.reason is 'Why.';
-select pg_catalog.pg_extension_config_dump('outbox.pauses', '');
 
 create function outbox.notify_relay()
 returns void
@@ -68,35 +66,3 @@ language c volatile parallel unsafe
 as 'MODULE_PATHNAME', 'outbox_notify_relay';
 comment on function outbox.notify_relay() is
   'Makes the relay look at outbox.deliveries and outbox.pauses when the current transaction commits.';
-
--- Locks and returns the row of an event; raises an error that says why there is nothing to settle.
-create function outbox.delivery_to_settle(event_id uuid)
-returns outbox.deliveries
-language plpgsql volatile parallel unsafe
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  delivery outbox.deliveries;
-begin
-  if delivery_to_settle.event_id is null then
-    raise exception using errcode = 'null_value_not_allowed', message = 'event_id must not be null',
-      hint = 'The view outbox.dead_letters shows the ids of failed events.';
-  end if;
-  select d.* into delivery from outbox.deliveries d
-    where d.event_id = delivery_to_settle.event_id order by d.seq limit 1 for update;
-  if found then
-    return delivery;
-  end if;
-  if exists (select from outbox.events e where e.id = delivery_to_settle.event_id) then
-    raise exception using errcode = 'object_not_in_prerequisite_state',
-      message = format('event %s has not failed', delivery_to_settle.event_id),
-      detail = format('Its status is %s.', (select s.status from outbox.event_status s where s.id = delivery_to_settle.event_id limit 1)),
-      hint = 'The view outbox.dead_letters shows the events that have.';
-  end if;
-  raise exception using errcode = 'undefined_object',
-    message = format('there is no event with id %s', delivery_to_settle.event_id),
-    hint = 'The view outbox.dead_letters shows the ids of failed events.';
-end
-$$;
-comment on function outbox.delivery_to_settle(uuid) is
-  'For outbox.retry() and outbox.discard(): the locked row of outbox.deliveries.';

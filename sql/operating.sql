@@ -2,13 +2,53 @@
 -- (extension/trust/as_owner.cpp), and then calls the function of the same name with the suffix _as_owner, which no role is granted.
 -- Upgrades run this file too: "or replace" everywhere.
 
-create or replace function outbox.retry_as_owner(event_id uuid)
+-- Locks and returns the row of an event; raises an error that says why there is nothing to settle.
+create or replace function outbox.delivery_to_settle(event_id uuid, subscription text)
+returns outbox.deliveries
+language plpgsql volatile parallel unsafe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  delivery outbox.deliveries;
+begin
+  if delivery_to_settle.event_id is null then
+    raise exception using errcode = 'null_value_not_allowed', message = 'event_id must not be null',
+      hint = 'The view outbox.dead_letters shows the ids of failed events.';
+  end if;
+  select d.* into delivery from outbox.deliveries d
+    where d.event_id = delivery_to_settle.event_id and d.subscription = delivery_to_settle.subscription order by d.seq limit 1 for update;
+  if found then
+    return delivery;
+  end if;
+  if delivery_to_settle.subscription <> 'default'
+      and not exists (select from outbox.subscriptions s where s.name = delivery_to_settle.subscription) then
+    raise exception using errcode = 'undefined_object',
+      message = format('there is no subscription "%s"', delivery_to_settle.subscription),
+      hint = 'The view outbox.subscription_status shows which there are.';
+  end if;
+  if exists (select from outbox.events e where e.id = delivery_to_settle.event_id) then
+    raise exception using errcode = 'object_not_in_prerequisite_state',
+      message = format('event %s has not failed', delivery_to_settle.event_id),
+      detail = case when delivery_to_settle.subscription = 'default' then
+        format('Its status is %s.', (select s.status from outbox.event_status s where s.id = delivery_to_settle.event_id limit 1))
+        else format('Subscription "%s" has not set it aside.', delivery_to_settle.subscription) end,
+      hint = 'The view outbox.dead_letters shows the events that have.';
+  end if;
+  raise exception using errcode = 'undefined_object',
+    message = format('there is no event with id %s', delivery_to_settle.event_id),
+    hint = 'The view outbox.dead_letters shows the ids of failed events.';
+end
+$$;
+comment on function outbox.delivery_to_settle(uuid, text) is
+  'For outbox.retry() and outbox.discard(): the locked row of outbox.deliveries.';
+
+create or replace function outbox.retry_as_owner(event_id uuid, subscription text)
 returns boolean
 language plpgsql volatile parallel unsafe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  delivery outbox.deliveries := outbox.delivery_to_settle(retry_as_owner.event_id);
+  delivery outbox.deliveries := outbox.delivery_to_settle(retry_as_owner.event_id, retry_as_owner.subscription);
 begin
   if delivery.state = 'WAITING' then
     raise exception using errcode = 'object_not_in_prerequisite_state',
@@ -30,6 +70,14 @@ begin
   return delivery.state = 'FAILED';
 end
 $$;
+comment on function outbox.retry_as_owner(uuid, text) is
+  'The body of outbox.retry().';
+
+create or replace function outbox.retry_as_owner(event_id uuid)
+returns boolean
+language sql volatile parallel unsafe
+set search_path = pg_catalog, pg_temp
+as $$ select outbox.retry_as_owner(event_id, 'default') $$;
 comment on function outbox.retry_as_owner(uuid) is
   'The body of outbox.retry().';
 
@@ -40,6 +88,14 @@ set search_path = pg_catalog, pg_temp
 as 'MODULE_PATHNAME', 'outbox_as_owner';
 comment on function outbox.retry(uuid) is
   'Tries a failed event again, at once and with a fresh count of attempts; what waits behind it follows when it is published. True when it had FAILED, false when it was being retried anyway.';
+
+create or replace function outbox.retry(event_id uuid, subscription text)
+returns boolean
+language c volatile parallel unsafe security definer
+set search_path = pg_catalog, pg_temp
+as 'MODULE_PATHNAME', 'outbox_as_owner';
+comment on function outbox.retry(uuid, text) is
+  'The same for an event that this subscription has set aside.';
 
 create or replace function outbox.retry_failed_as_owner(
   aggregate_type text,
@@ -59,7 +115,7 @@ begin
   with chosen as (
     select d.seq, d.subscription from outbox.deliveries d
       join outbox.events e on e.xid = d.xid and e.seq = d.seq and e.slot = d.slot
-      where d.state = 'FAILED'
+      where d.subscription = 'default' and d.state = 'FAILED'
         and (retry_failed_as_owner.aggregate_type is null or e.aggregate_type = retry_failed_as_owner.aggregate_type)
         and (retry_failed_as_owner.event_type is null or e.event_type = retry_failed_as_owner.event_type)
         and (retry_failed_as_owner.since is null or d.failed_at >= retry_failed_as_owner.since)
@@ -86,7 +142,7 @@ as 'MODULE_PATHNAME', 'outbox_as_owner';
 comment on function outbox.retry_failed(text, text, timestamptz, int) is
   'As outbox.retry() for failed events of a type (null: all), first refused since a time, oldest first, at most max. Returns how many.';
 
-create or replace function outbox.discard_as_owner(event_id uuid, reason text)
+create or replace function outbox.discard_as_owner(event_id uuid, reason text, subscription text)
 returns boolean
 language plpgsql volatile parallel unsafe
 set search_path = pg_catalog, pg_temp
@@ -98,7 +154,7 @@ begin
     raise exception using errcode = 'invalid_parameter_value', message = 'reason must not be empty',
       hint = 'It is kept with the event for later reference.';
   end if;
-  delivery := outbox.delivery_to_settle(discard_as_owner.event_id);
+  delivery := outbox.delivery_to_settle(discard_as_owner.event_id, discard_as_owner.subscription);
   if delivery.state = 'DISCARDED' then
     return false;
   end if;
@@ -109,6 +165,14 @@ begin
   return true;
 end
 $$;
+comment on function outbox.discard_as_owner(uuid, text, text) is
+  'The body of outbox.discard().';
+
+create or replace function outbox.discard_as_owner(event_id uuid, reason text)
+returns boolean
+language sql volatile parallel unsafe
+set search_path = pg_catalog, pg_temp
+as $$ select outbox.discard_as_owner(event_id, reason, 'default') $$;
 comment on function outbox.discard_as_owner(uuid, text) is
   'The body of outbox.discard().';
 
@@ -120,7 +184,15 @@ as 'MODULE_PATHNAME', 'outbox_as_owner';
 comment on function outbox.discard(uuid, text) is
   'Gives a refused or waiting event up for good; what waits behind it flows. It stays in outbox.deliveries with who, when and why. False when it was discarded before.';
 
-create or replace function outbox.pause_as_owner(reason text)
+create or replace function outbox.discard(event_id uuid, reason text, subscription text)
+returns boolean
+language c volatile parallel unsafe security definer
+set search_path = pg_catalog, pg_temp
+as 'MODULE_PATHNAME', 'outbox_as_owner';
+comment on function outbox.discard(uuid, text, text) is
+  'The same for an event that this subscription has set aside.';
+
+create or replace function outbox.pause_as_owner(reason text, subscription text)
 returns boolean
 language plpgsql volatile parallel unsafe
 set search_path = pg_catalog, pg_temp
@@ -133,14 +205,31 @@ begin
       hint = 'It is shown wherever the pause is; name a place where the rest can be read.';
   end if;
   lock table outbox.pauses in share row exclusive mode;
-  if exists (select from outbox.pauses) then
+  if coalesce(pause_as_owner.subscription, '') <> 'default' then
+    -- It is not dropped before the pause is there.
+    perform from outbox.subscriptions s where s.name = pause_as_owner.subscription for key share;
+    if not found then
+      raise exception using errcode = 'undefined_object',
+        message = format('there is no subscription "%s"', coalesce(pause_as_owner.subscription, 'null')),
+        hint = 'The view outbox.subscription_status shows which there are.';
+    end if;
+  end if;
+  if exists (select from outbox.pauses p where p.subscription = pause_as_owner.subscription) then
     return false;
   end if;
-  insert into outbox.pauses (reason) values (pause_as_owner.reason);
+  insert into outbox.pauses (reason, subscription) values (pause_as_owner.reason, pause_as_owner.subscription);
   perform outbox.notify_relay();
   return true;
 end
 $$;
+comment on function outbox.pause_as_owner(text, text) is
+  'The body of outbox.pause().';
+
+create or replace function outbox.pause_as_owner(reason text)
+returns boolean
+language sql volatile parallel unsafe
+set search_path = pg_catalog, pg_temp
+as $$ select outbox.pause_as_owner(reason, 'default') $$;
 comment on function outbox.pause_as_owner(text) is
   'The body of outbox.pause().';
 
@@ -152,13 +241,21 @@ as 'MODULE_PATHNAME', 'outbox_as_owner';
 comment on function outbox.pause(text) is
   'Makes the relay stop publishing until outbox.resume(), also across restarts, for a reason of at most 1000 characters. Events are kept. False when it was paused already.';
 
-create or replace function outbox.resume_as_owner()
+create or replace function outbox.pause(reason text, subscription text)
+returns boolean
+language c volatile parallel unsafe security definer
+set search_path = pg_catalog, pg_temp
+as 'MODULE_PATHNAME', 'outbox_as_owner';
+comment on function outbox.pause(text, text) is
+  'The same for the relay of this subscription.';
+
+create or replace function outbox.resume_as_owner(subscription text)
 returns boolean
 language plpgsql volatile parallel unsafe
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  delete from outbox.pauses;
+  delete from outbox.pauses p where p.subscription = resume_as_owner.subscription;
   if not found then
     return false;
   end if;
@@ -166,6 +263,14 @@ begin
   return true;
 end
 $$;
+comment on function outbox.resume_as_owner(text) is
+  'The body of outbox.resume().';
+
+create or replace function outbox.resume_as_owner()
+returns boolean
+language sql volatile parallel unsafe
+set search_path = pg_catalog, pg_temp
+as $$ select outbox.resume_as_owner('default') $$;
 comment on function outbox.resume_as_owner() is
   'The body of outbox.resume().';
 
@@ -176,6 +281,14 @@ set search_path = pg_catalog, pg_temp
 as 'MODULE_PATHNAME', 'outbox_as_owner';
 comment on function outbox.resume() is
   'Ends outbox.pause(). False when the relay was not paused.';
+
+create or replace function outbox.resume(subscription text)
+returns boolean
+language c volatile parallel unsafe security definer
+set search_path = pg_catalog, pg_temp
+as 'MODULE_PATHNAME', 'outbox_as_owner';
+comment on function outbox.resume(text) is
+  'The same for the relay of this subscription.';
 
 create or replace function outbox.replay_as_owner(
   aggregate_type text,
@@ -323,7 +436,8 @@ begin
       and p.database_oid = (select d.oid from pg_database d where d.datname = current_database())
       and p.rows_counted is distinct from false;
   get diagnostics count = row_count;
-  if count > 1 then
+  if exists (select from outbox.relay_position p where p.written_by = pg_current_xact_id()
+             group by p.subscription having count(*) > 1) then
     raise exception using errcode = 'object_not_in_prerequisite_state',
       message = 'outbox.relay_position holds several rows of this database',
       hint = 'Delete all but the one that is right.';
@@ -335,7 +449,7 @@ begin
   update outbox.relay_position p set rows_counted = null
     where p.rows_counted and (p.system_identifier <> outbox.system_identifier() or p.xmin <> p.written_by::xid);
   perform outbox.request_relay();
-  return count = 1;
+  return count > 0;
 end
 $$;
 comment on function outbox.adopt_position_as_owner() is

@@ -54,7 +54,6 @@ comment on column outbox.relay_position.last_seq is 'See to_snapshot.';
 comment on column outbox.relay_position.published_total is 'Events published since the extension was created.';
 comment on column outbox.relay_position.updated_at is 'When the relay wrote this row.';
 -- include position_columns
-select pg_catalog.pg_extension_config_dump('outbox.relay_position', '');
 
 create table outbox.ticks (
   next_xid bigint not null,

@@ -31,23 +31,7 @@ insert into outbox.dump_rows (table_name, bit)
 select t.name, b.bit
 from pg_catalog.unnest('{dump,events_0,events_1,events_2,events_3,events_4,events_5,events_6,events_7,deliveries,relay_position}'::text[]) t (name)
 cross join pg_catalog.generate_series(0, 39) b (bit);
-select pg_catalog.pg_extension_config_dump('outbox.dump_rows', $filter$
-  where (table_name, bit) in (
-    select c.table_name, b.bit from (
-    select 'dump' as table_name, 1::bigint as n
-    union all select 'events_0', pg_catalog.count(*) from outbox.events_0
-    union all select 'events_1', pg_catalog.count(*) from outbox.events_1
-    union all select 'events_2', pg_catalog.count(*) from outbox.events_2
-    union all select 'events_3', pg_catalog.count(*) from outbox.events_3
-    union all select 'events_4', pg_catalog.count(*) from outbox.events_4
-    union all select 'events_5', pg_catalog.count(*) from outbox.events_5
-    union all select 'events_6', pg_catalog.count(*) from outbox.events_6
-    union all select 'events_7', pg_catalog.count(*) from outbox.events_7
-    union all select 'deliveries', pg_catalog.count(*) from outbox.deliveries
-    union all select 'relay_position', pg_catalog.count(*) from outbox.relay_position p where p.rows_counted is distinct from false
-    ) c cross join pg_catalog.generate_series(0, 39) b (bit)
-    where (c.n operator(pg_catalog.>>) b.bit) operator(pg_catalog.&) 1 operator(pg_catalog.=) 1)
-$filter$);
+-- include dumped_rows
 
 -- pg_dump --disable-triggers switches all triggers of a table off while it fills it, and all on afterwards, but not
 -- as they were. Rows that are not stamped would never be published. Every ALTER TABLE of the database passes here: of a table

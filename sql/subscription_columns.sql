@@ -1,4 +1,4 @@
--- What each subscription has for itself. There is one, `default`.
+-- What each subscription has for itself.
 comment on column outbox.relay_position.subscription is 'The subscription whose position it is.';
 comment on column outbox.deliveries.subscription is 'The subscription that has set the event aside.';
 comment on column outbox.restored_deliveries.subscription is 'The subscription that has set the event aside.';

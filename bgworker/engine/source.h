@@ -116,9 +116,11 @@ public:
     // first of the process: all that was visible at its start. Does not wait.
     virtual bool is_safe_on_standbys() = 0;
 
-    // Reads the event of a key. False: there is no such row, as what wrote it was rolled back; or a
-    // person has removed it, which the source logs.
+    // Reads the event of a key. False: there is no such row, as what wrote it was rolled back; or
+    // it is not for this subscription; or a person has removed it, which the source logs.
     virtual bool fetch(const EventKey &key, Event &event) = 0;
+    // How many it has left out so, as not for this subscription.
+    virtual std::uint64_t skipped() const noexcept = 0;
     // The same by numbers; `slot` is only where it is looked for first. Logs nothing.
     virtual bool find(const EventNumbers &numbers, Event &event) = 0;
     // Of the event that was fetched or found last: reads topic and key. False: `why` says what is

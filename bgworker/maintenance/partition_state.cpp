@@ -35,6 +35,25 @@ read_facts(RingFacts *facts, TimestampTz cutoff)
     facts->has_old = read_old(cutoff, &facts->old);
 }
 
+namespace
+{
+
+// The name of a subscription that has not passed all events of the partition; null: all have.
+// Static, as the snapshot's memory must outlive an error.
+const char *
+subscription_before(EventTables *tables, int slot)
+{
+    static char name[NAMEDATALEN];
+    static XidSnapshot published;
+    name[0] = '\0';
+    while (read_next_subscription(name, sizeof(name), &published))
+        if (has_events_beyond(tables, slot, published))
+            return name;
+    return nullptr;
+}
+
+} // namespace
+
 void
 judge(EventTables *tables, const RingFacts &facts, int slot, Judgement *judgement)
 {
@@ -51,6 +70,8 @@ judge(EventTables *tables, const RingFacts &facts, int slot, Judgement *judgemen
     else if (!facts.has_old || has_events_beyond(tables, slot, facts.old) ||
              (row.restored_at > facts.cutoff && has_events_of(tables, slot, 0)))
         hold(judgement, "events published within outbox.retention");
+    else if (const char *behind = subscription_before(tables, slot); behind != nullptr)
+        hold(judgement, "events that subscription %s has not passed", behind);
     else
     {
         const SetAside aside = events_set_aside(slot);

@@ -13,6 +13,7 @@
 #include "bgworker/guard.h"
 #include "bgworker/source/process.h"
 #include "bgworker/source/short_transaction.h"
+#include "bgworker/source/subscription.h"
 
 #include "extension/core/steady.h"
 
@@ -110,6 +111,7 @@ hear_of_changes()
     const std::int64_t now = steady_now();
     if (!changes.is_due(now))
         return false;
+    relay.subscriptions_at = 0;
     changes.begin(now);
     return true;
 }
@@ -138,9 +140,12 @@ run_round()
         relay.check_events = false;
     report_state();
     long replay_ms = -1;
-    call_cpp([&] { replay_ms = engine.replay(); });
-    const long turn_ms =
-        Max(0L, static_cast<long>((relay.maintain_ring_at - steady_now()) / kMillisecond));
+    if (serves_default())
+        call_cpp([&] { replay_ms = engine.replay(); });
+    const std::int64_t turn_at = serves_default()
+                                     ? Min(relay.maintain_ring_at, relay.subscriptions_at)
+                                     : relay.subscriptions_at;
+    const long turn_ms = Max(0L, static_cast<long>((turn_at - steady_now()) / kMillisecond));
     return sooner(sooner(sooner(relay.round.wait_ms, replay_ms), changes.wait_ms(steady_now())),
                   sooner(turn_ms, kPollMs));
 }
@@ -222,7 +227,7 @@ give_up()
 } // namespace outbox
 
 extern "C" PGDLLEXPORT void
-outbox_relay_main(Datum slot_number)
+outbox_relay_main(Datum relay_number)
 {
     using namespace outbox;
     end_without_exit_handlers();
@@ -230,7 +235,7 @@ outbox_relay_main(Datum slot_number)
     pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
     pqsignal(SIGHUP, SignalHandlerForConfigReload);
     BackgroundWorkerUnblockSignals();
-    attach(slot_number);
+    attach(relay_number);
     keep_server_settings();
     BackgroundWorkerInitializeConnectionByOid(pg_atomic_read_u32(&relay.slot->database), InvalidOid,
                                               0);

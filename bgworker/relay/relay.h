@@ -11,7 +11,7 @@
 #include "bgworker/source/pg_replays.h"
 #include "bgworker/source/pg_source.h"
 
-#include "extension/shared/shared_state.h"
+#include "extension/shared/subscription_slots.h"
 #include "extension/trust/installed_version.h"
 
 namespace outbox
@@ -36,6 +36,7 @@ struct Parts
     Guarded restoring;
     Guarded expiring;
     Guarded finding_late;
+    Guarded subscribing;
 };
 
 struct Relay
@@ -56,6 +57,7 @@ struct Relay
     std::int64_t summarize_at;
     std::int64_t maintain_ring_at;
     std::int64_t check_late_at;
+    std::int64_t subscriptions_at;
     std::int64_t restoring_took; // microseconds of the last search for restored events
 };
 
@@ -66,9 +68,13 @@ extern Relay relay;
 char *read_database_settings(const char *before, bool *undone);
 
 // relay_start.cpp. Each ends the process when there is nothing to relay here.
-void attach(Datum slot_number);
+void attach(Datum relay_number);
 void keep_heap();
 void load();
+
+// subscriptions.cpp. Has a relay started for each other subscription of the database, and those of
+// dropped ones ended. In a transaction with a snapshot.
+void claim_subscriptions();
 
 // Steps beside the engine that are due: restored events, expired rows, the ring, late attempts,
 // summaries of new blocks.

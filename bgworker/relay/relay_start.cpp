@@ -12,8 +12,10 @@
 #include "bgworker/source/position/position_store.h"
 #include "bgworker/source/relation_lock.h"
 #include "bgworker/source/short_transaction.h"
+#include "bgworker/source/subscription.h"
 
 #include "extension/shared/settings.h"
+#include "extension/shared/subscription_options.h"
 
 namespace outbox
 {
@@ -28,7 +30,8 @@ Parts::Parts(DatabaseSlot *slot, RelayEntry *entry)
       maintaining_ring("maintaining the ring of outbox.events", source, clock),
       restoring("looking for restored events", source, clock),
       expiring("removing expired rows", source, clock),
-      finding_late("looking for attempts that are late", source, clock)
+      finding_late("looking for attempts that are late", source, clock),
+      subscribing("looking at subscriptions", source, clock)
 {
 }
 
@@ -79,10 +82,51 @@ begin_loading()
     }
 }
 
+// Numbers from kMaxDatabases on are those of subscriptions besides `default`.
+void
+find_place(int number)
+{
+    if (number < kMaxDatabases)
+    {
+        relay.slot = &shared_state()->slots[number];
+        relay.entry = &relay.slot->relay;
+        return;
+    }
+    SubscriptionSlot &place = shared_state()->subscriptions[number - kMaxDatabases];
+    relay.slot = find_slot(pg_atomic_read_u32(&place.database));
+    if (relay.slot == nullptr)
+        proc_exit(0); // its database was dropped
+    relay.entry = &place.relay;
+    serve_subscription(MemoryContextStrdup(TopMemoryContext, place.name));
+}
+
+// Ends the process when the subscription is not there. One that is being changed is looked at
+// again by the next process.
+void
+load_subscription()
+{
+    if (serves_default())
+    {
+        claim_subscriptions();
+        return;
+    }
+    Datum options;
+    switch (read_subscription(&options))
+    {
+    case SubscriptionRow::held:
+        exit_as(RelayExit::told_to);
+    case SubscriptionRow::missing:
+        exit_as(RelayExit::no_extension);
+    case SubscriptionRow::there:
+        apply_subscription_options(DatumGetJsonbP(options));
+    }
+    pgstat_report_appname(psprintf("outbox relay %s", subscription_name()));
+}
+
 } // namespace
 
 void
-attach(Datum slot_number)
+attach(Datum relay_number)
 {
     if (shared_state() == nullptr || shared_state()->layout != kSharedLayout ||
         strcmp(shared_state()->version, OUTBOX_VERSION) != 0 ||
@@ -90,8 +134,7 @@ attach(Datum slot_number)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("the preloaded outbox library does not match the relay's"),
                         errhint("Restart PostgreSQL after an update of the outbox package.")));
-    relay.slot = &shared_state()->slots[DatumGetInt32(slot_number)];
-    relay.entry = &relay.slot->relay;
+    find_place(DatumGetInt32(relay_number));
     inherit_last_error();
     relay.state = RelayState::starting;
     relay.check_events = true;
@@ -138,10 +181,12 @@ load()
         exit_as(RelayExit::no_extension);
     if (installed != Installed::same)
         stop_for_version(installed, version);
+    load_subscription();
     const LoadResult result = load_position(&stored, problem, sizeof(problem));
     relay.database_settings = read_database_settings(nullptr, nullptr);
     relay.applied_settings = relay.database_settings;
-    load_ring(relay.slot);
+    if (serves_default())
+        load_ring(relay.slot);
     load_lane_key();
     if (result != LoadResult::broken)
         learn_numbers(stored.position.last_seq);
@@ -157,7 +202,8 @@ load()
                                       {pg_atomic_read_u64(&relay.entry->backlog_base),
                                        pg_atomic_read_u32(&relay.entry->backlog_counted) != 0});
         });
-    relay.parts->stats.attach(MyDatabaseId);
+    if (serves_default())
+        relay.parts->stats.attach(MyDatabaseId);
 }
 
 } // namespace outbox

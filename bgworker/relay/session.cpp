@@ -119,6 +119,31 @@ pin_bounds()
     SetConfigOption("jit", "off", PGC_SUSET, PGC_S_OVERRIDE);
 }
 
+// The relay's statements find their rows by index, however many there are.
+void
+pin_plans()
+{
+    constexpr struct
+    {
+        const char *name;
+        const char *value;
+    } kPlans[] = {{"enable_indexscan", "on"},
+                  {"enable_indexonlyscan", "on"},
+                  {"enable_bitmapscan", "on"},
+                  {"enable_tidscan", "on"},
+                  {"enable_nestloop", "on"},
+                  {"enable_sort", "on"},
+                  {"seq_page_cost", "1"},
+                  {"random_page_cost", "4"},
+                  {"cpu_tuple_cost", "0.01"},
+                  {"cpu_index_tuple_cost", "0.005"},
+                  {"cpu_operator_cost", "0.0025"},
+                  {"plan_cache_mode", "auto"},
+                  {"max_parallel_workers_per_gather", "0"}};
+    for (const auto &pinned : kPlans)
+        SetConfigOption(pinned.name, pinned.value, PGC_SUSET, PGC_S_OVERRIDE);
+}
+
 } // namespace
 
 void
@@ -157,6 +182,7 @@ prepare_session()
     SetConfigOption("default_transaction_read_only", "off", PGC_SUSET, PGC_S_OVERRIDE);
     switch_off_transaction_timeout();
     pin_bounds();
+    pin_plans();
     pgstat_report_appname("outbox relay");
 }
 
@@ -171,9 +197,9 @@ apply_database_settings()
     spi_connect();
     spi_execute(kSelect, 0, nullptr, nullptr, SPI_OK_SELECT);
     for (uint64 i = 0; i < SPI_processed; i++)
-        SetConfigOption(SPI_getvalue(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1),
-                        SPI_getvalue(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 2), PGC_SUSET,
-                        dropped_own ? PGC_S_OVERRIDE : PGC_S_DATABASE);
+        apply_stored_setting(SPI_getvalue(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1),
+                             SPI_getvalue(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 2),
+                             dropped_own ? PGC_S_OVERRIDE : PGC_S_DATABASE);
     SPI_finish();
 }
 

@@ -10,7 +10,9 @@
 #include "bgworker/maintenance/ring.h"
 #include "bgworker/source/position/numbers.h"
 #include "bgworker/source/position/restore.h"
+#include "bgworker/source/relation_lock.h"
 #include "bgworker/source/short_transaction.h"
+#include "bgworker/source/subscription.h"
 
 #include "extension/core/steady.h"
 
@@ -54,7 +56,7 @@ check_extension()
     char version[32];
     begin_transaction();
     const Installed installed = installed_version(version, sizeof(version));
-    if (installed == Installed::same)
+    if (installed == Installed::same && serves_default())
     {
         check_numbers(); // restored events may get new ones
         settle_restored();
@@ -62,6 +64,22 @@ check_extension()
     end_transaction();
     // The next process finds out what it can do here.
     relay.restart = relay.restart || installed == Installed::older || installed == Installed::newer;
+}
+
+// Those of `default` for the others, or its own.
+void
+look_at_subscriptions()
+{
+    begin_transaction();
+    if (OidIsValid(get_extension_oid("outbox", true)) &&
+        lock_with_indexes("subscriptions", AccessShareLock))
+    {
+        if (serves_default())
+            claim_subscriptions();
+        else
+            relay.restart = relay.restart || subscription_changed();
+    }
+    end_transaction();
 }
 
 // A failure of one step leaves the others alone. f calls PostgreSQL.
@@ -93,7 +111,12 @@ maintain()
     static bool hurry;
     static int pause_ms;
     static bool any;
-    if (relay.summarize_at <= now)
+    if (relay.subscriptions_at <= now)
+    {
+        run_guarded(parts.subscribing, look_at_subscriptions);
+        relay.subscriptions_at = now + kLateMs * kMillisecond;
+    }
+    if (serves_default() && relay.summarize_at <= now)
     {
         hurry = false;
         // A backlog goes out first.
@@ -104,7 +127,7 @@ maintain()
                     });
         relay.summarize_at = now + (hurry ? kMoreSummariesMs : kMaintainMs) * kMillisecond;
     }
-    if (relay.maintain_ring_at <= now)
+    if (serves_default() && relay.maintain_ring_at <= now)
     {
         pause_ms = kMaintainMs;
         run_guarded(parts.maintaining_ring,
@@ -123,7 +146,8 @@ maintain()
         return;
     relay.restoring_took = 0;
     run_guarded(parts.restoring, check_extension);
-    run_guarded(parts.expiring, remove_expired);
+    if (serves_default())
+        run_guarded(parts.expiring, remove_expired);
     relay.maintain_at = steady_now() + pause_after_restoring(relay.restoring_took);
 }
 

@@ -6,6 +6,7 @@
 #include "relation_lock.h"
 #include "replay_tables.h"
 #include "short_transaction.h"
+#include "subscription.h"
 
 #include "bgworker/source/events/removed_events.h"
 #include "bgworker/source/events/window_scan.h"
@@ -194,15 +195,20 @@ bool
 PgSource::fetch(const EventKey &key, Event &event)
 {
     bool found = false;
+    bool skipped = false;
     from_postgres(
         [&]
         {
             MemoryContextReset(event_context_);
             found = fetch_event(&tables_, key, now_, &row_);
+            skipped = found && !takes_event(row_.aggregate_type, row_.event_type);
         });
-    if (found)
-        set_event(event);
-    return found;
+    if (skipped)
+        skipped_++;
+    if (!found || skipped)
+        return false;
+    set_event(event);
+    return true;
 }
 
 bool
@@ -271,6 +277,8 @@ PgSource::is_waited_for() const noexcept
 void
 PgSource::tick(const XidSnapshot &snapshot)
 {
+    if (!serves_default())
+        return;
     from_postgres(
         [&]
         {

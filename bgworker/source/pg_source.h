@@ -31,6 +31,7 @@ public:
     bool is_safe_on_standbys() override;
 
     bool fetch(const EventKey &key, Event &event) override;
+    std::uint64_t skipped() const noexcept override { return skipped_; }
     bool find(const EventNumbers &numbers, Event &event) override;
     bool read_line(Event &event, Failure &why) override;
     bool build(Event &event, Record &record, Failure &why) override;
@@ -70,6 +71,7 @@ private:
     TimestampTz now_ = 0;                   // of the step
     EventRow row_ = {};                     // that was read last
     EventLine line_ = {};
+    std::uint64_t skipped_ = 0;
     bool ask_standbys_ = true; // how far they must be is not known yet
     XLogRecPtr on_standbys_ = InvalidXLogRecPtr;
     char routes_problem_[512] = "";

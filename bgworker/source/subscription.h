@@ -1,4 +1,4 @@
-// Which subscription this process serves: `default`, which every database has.
+// Which subscription this process serves.
 #pragma once
 
 #include "extension/server/pg.h"
@@ -6,12 +6,29 @@
 namespace outbox
 {
 
+// `default` until another one is named. The name must last as long as the process.
+void serve_subscription(const char *name);
+const char *subscription_name();
+bool serves_default();
+
 // For statements on what each subscription has for itself: its position, what it has set aside, its
 // pause.
-inline Datum
-subscription_datum()
+Datum subscription_datum();
+
+// Its row of outbox.subscriptions; `default` has none.
+enum class SubscriptionRow
 {
-    return CStringGetTextDatum("default");
-}
+    there,
+    held, // by a transaction that changes or drops it
+    missing
+};
+// Reads options and filter. In a transaction with a snapshot; the options are in its memory.
+SubscriptionRow read_subscription(Datum *options);
+// Whether it is another one than was read, or missing.
+bool subscription_changed();
+
+// Whether the subscription takes events of these types: they, or what they begin with, are in its
+// lists. Types are those of the row, or null.
+bool takes_event(struct varlena *aggregate_type, struct varlena *event_type);
 
 } // namespace outbox

@@ -2,7 +2,7 @@
 
 #include "prepared.h"
 
-#include "extension/shared/shared_state.h"
+#include "extension/shared/subscription_slots.h"
 
 namespace outbox
 {
@@ -168,11 +168,16 @@ announce_commit()
     if (events > 0 && slot != nullptr)
     {
         pg_atomic_fetch_add_u64(&slot->emitted, static_cast<int64>(events));
-        if (awaits_events(&slot->relay))
-            wake_relay(&slot->relay);
+        for_each_relay(*slot,
+                       [](RelayEntry &relay)
+                       {
+                           if (awaits_events(&relay))
+                               wake_relay(&relay);
+                       });
     }
     if (ledger.deliveries_changed && slot != nullptr)
-        tell_of_deliveries(&slot->relay, kDeliveriesChanged);
+        for_each_relay(*slot,
+                       [](RelayEntry &relay) { tell_of_deliveries(&relay, kDeliveriesChanged); });
     if (ledger.relay_requested)
         ask_for_relay(slot);
 }

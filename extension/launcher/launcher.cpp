@@ -21,25 +21,8 @@ namespace outbox
 namespace
 {
 
-constexpr long kTurnMs = 5000;
-constexpr long kBusyTurnMs = 100;
-constexpr int kFirstPauseMs = 1000;
-constexpr int kLongestPauseMs = 60 * 1000;
-constexpr int kHealthyMs = 60 * 1000;
-
-// Relays that have been registered and not yet looked whether their database has the extension.
-constexpr int kMaxStarting = 4;
-
 HTAB *without_extension; // databases that were looked at and have no extension
 bool no_place;           // a database found all entries taken, this turn
-
-void
-report_state(DatabaseSlot &slot, RelayState state)
-{
-    SpinLockAcquire(&slot.relay.mutex);
-    slot.relay.report.state = state;
-    SpinLockRelease(&slot.relay.mutex);
-}
 
 Watch *
 watch_database(Oid database)
@@ -57,6 +40,7 @@ watch_database(Oid database)
             pfree(watch->handle);
         *watch = {};
         watch->database = database;
+        watch->entry = &slot->relay;
         watch->wanted = true;
         (void) hash_search(without_extension, &database, HASH_REMOVE, nullptr);
     }
@@ -131,73 +115,6 @@ forget(Watch &watch)
     return asked;
 }
 
-// A moment of the steady clock.
-std::int64_t
-in_ms(std::int64_t pause)
-{
-    return steady_now() + pause * 1000;
-}
-
-void
-pause_after_failure(Watch &watch)
-{
-    if (steady_now() - watch.started_at >= kHealthyMs * std::int64_t{1000})
-        watch.failures = 0;
-    watch.failures = Min(watch.failures + 1, 16);
-    const int pause = Min(kFirstPauseMs << Min(watch.failures - 1, 6), kLongestPauseMs);
-    watch.start_after = in_ms(pause);
-}
-
-void
-record_exit(Watch &watch)
-{
-    DatabaseSlot &slot = slot_of(watch);
-    switch (static_cast<RelayExit>(pg_atomic_read_u32(&slot.relay.exit)))
-    {
-    case RelayExit::no_extension:
-        watch.wanted = false;
-        report_state(slot, RelayState::no_extension);
-        break;
-    case RelayExit::restart:
-        watch.start_after = 0;
-        break;
-    case RelayExit::told_to:
-        report_state(slot, RelayState::absent);
-        watch.start_after = in_ms(kFirstPauseMs);
-        break;
-    case RelayExit::stopped:
-        report_state(slot, RelayState::stopped);
-        watch.start_after = in_ms(kLongestPauseMs);
-        break;
-    case RelayExit::update_required:
-        report_state(slot, RelayState::update_required);
-        watch.start_after = in_ms(kLongestPauseMs);
-        break;
-    case RelayExit::unexpected:
-        report_state(slot, RelayState::absent);
-        pause_after_failure(watch);
-        break;
-    }
-}
-
-void
-check_worker(Watch &watch)
-{
-    if (watch.handle == nullptr)
-        return;
-    pid_t pid;
-    const BgwHandleStatus status = GetBackgroundWorkerPid(watch.handle, &pid);
-    if (status != BGWH_STOPPED)
-        return;
-    pfree(watch.handle);
-    watch.handle = nullptr;
-    record_exit(watch);
-    // Its worker is for a database that waits for one.
-    for (Watch &other : watches)
-        if (other.lacks_worker)
-            other.start_after = 0;
-}
-
 // A database without the extension needs no entry; CREATE EXTENSION claims a new one.
 void
 retire_if_idle(Watch &watch)
@@ -222,42 +139,16 @@ is_held(DatabaseSlot &slot)
     return false;
 }
 
-void
-start_relay(Watch &watch)
-{
-    DatabaseSlot &slot = slot_of(watch);
-    BackgroundWorker worker = {};
-    worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
-    worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
-    worker.bgw_restart_time = BGW_NEVER_RESTART; // the launcher decides
-    snprintf(worker.bgw_library_name, sizeof(worker.bgw_library_name), "outbox_relay");
-    snprintf(worker.bgw_function_name, sizeof(worker.bgw_function_name), "outbox_relay_main");
-    snprintf(worker.bgw_name, BGW_MAXLEN, "outbox relay for database %u", watch.database);
-    snprintf(worker.bgw_type, BGW_MAXLEN, "outbox relay");
-    worker.bgw_main_arg = Int32GetDatum(static_cast<int32>(&watch - watches));
-    worker.bgw_notify_pid = MyProcPid;
-
-    pg_atomic_write_u32(&slot.relay.exit, static_cast<uint32>(RelayExit::unexpected));
-    watch.started_at = steady_now();
-    // Before it runs, and may say more; see awaits_events().
-    report_state(slot, RelayState::starting);
-    if (RegisterDynamicBackgroundWorker(&worker, &watch.handle))
-    {
-        watch.lacks_worker = false;
-        return;
-    }
-    watch.handle = nullptr;
-    watch.start_after = in_ms(kFirstPauseMs * 5);
-    report_no_worker(watch);
-}
-
 int
 count_starting()
 {
     int starting = 0;
-    for (Watch &watch : watches)
-        if (watch.handle != nullptr && reported_state(slot_of(watch)) == RelayState::starting)
-            starting++;
+    for_each_watch(
+        [&](RelayWatch &watch)
+        {
+            if (watch.handle != nullptr && reported_state(*watch.entry) == RelayState::starting)
+                starting++;
+        });
     return starting;
 }
 
@@ -319,16 +210,16 @@ run_turn()
         }
         if (is_running(watch))
             continue;
-        const long wait =
-            Max(0L, static_cast<long>((watch.start_after - steady_now() + 999) / 1000));
+        const long wait = ms_to_start(watch);
         if (wait == 0 && starting < kMaxStarting)
         {
-            start_relay(watch);
+            start_relay(watch, static_cast<int>(&watch - watches), watch.name);
             starting++;
         }
         else
             sleep_ms = Min(sleep_ms, Max(wait, kBusyTurnMs));
     }
+    sleep_ms = Min(sleep_ms, turn_subscriptions(starting));
     log_limits(no_place);
     return sleep_ms;
 }

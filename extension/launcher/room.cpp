@@ -5,8 +5,6 @@
 namespace outbox
 {
 
-Watch watches[kMaxDatabases];
-
 namespace
 {
 
@@ -19,7 +17,7 @@ is_undecided(Watch &watch)
 {
     if (!OidIsValid(watch.database) || watch.lacks_worker)
         return false;
-    const RelayState state = reported_state(slot_of(watch));
+    const RelayState state = reported_state(*watch.entry);
     return !watch.wanted || state == RelayState::starting ||
            (state == RelayState::absent && watch.failures == 0);
 }
@@ -32,45 +30,31 @@ slot_of(const Watch &watch)
     return shared_state()->slots[&watch - watches];
 }
 
-RelayState
-reported_state(DatabaseSlot &slot)
-{
-    SpinLockAcquire(&slot.relay.mutex);
-    const RelayState state = slot.relay.report.state;
-    SpinLockRelease(&slot.relay.mutex);
-    return state;
-}
-
-bool
-is_running(const Watch &watch)
-{
-    return watch.handle != nullptr || pg_atomic_read_u32(&slot_of(watch).relay.pid) != 0;
-}
-
 void
-report_no_worker(Watch &watch)
+report_no_worker(RelayWatch &watch, const char *database_name)
 {
-    DatabaseSlot &slot = slot_of(watch);
+    RelayEntry &entry = *watch.entry;
     char why[128];
     snprintf(why, sizeof(why),
              "no background worker is free: all %d of max_worker_processes are in use",
              max_worker_processes);
-    SpinLockAcquire(&slot.relay.mutex);
+    SpinLockAcquire(&entry.mutex);
     if (!watch.lacks_worker)
-        slot.relay.report.last_error_at = GetCurrentTimestamp();
-    slot.relay.report.state = RelayState::absent;
-    slot.relay.report.ended_by_error = false;
-    strlcpy(slot.relay.report.last_error, why, sizeof(slot.relay.report.last_error));
-    SpinLockRelease(&slot.relay.mutex);
+        entry.report.last_error_at = GetCurrentTimestamp();
+    entry.report.state = RelayState::absent;
+    entry.report.ended_by_error = false;
+    strlcpy(entry.report.last_error, why, sizeof(entry.report.last_error));
+    SpinLockRelease(&entry.mutex);
     watch.lacks_worker = true;
     if (!told_about_no_worker)
         ereport(WARNING,
                 (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-                 errmsg("outbox: no background worker is free for database \"%s\"", watch.name),
+                 errmsg("outbox: no background worker is free for database \"%s\"", database_name),
                  errdetail("All %d of max_worker_processes are in use; its events wait.",
                            max_worker_processes),
                  errhint("Raise max_worker_processes and restart PostgreSQL: outbox needs one for "
-                         "each database that has the extension, and two more.")));
+                         "each database that has the extension, one for each subscription besides "
+                         "the default one, and two more.")));
     told_about_no_worker = true;
 }
 
@@ -79,11 +63,9 @@ log_limits(bool no_place)
 {
     bool lacks_worker = false;
     bool looking = false;
+    for_each_watch([&](RelayWatch &watch) { lacks_worker = lacks_worker || watch.lacks_worker; });
     for (Watch &watch : watches)
-    {
-        lacks_worker = lacks_worker || watch.lacks_worker;
         looking = looking || is_undecided(watch);
-    }
     told_about_no_worker = told_about_no_worker && lacks_worker;
     told_about_no_place = told_about_no_place && no_place;
     if (!no_place || looking || told_about_no_place)

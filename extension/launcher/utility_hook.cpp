@@ -5,7 +5,7 @@
 #include "extension/emit/kept_table.h"
 #include "extension/emit/prepared.h"
 #include "extension/server/pg_hooks.h"
-#include "extension/shared/shared_state.h"
+#include "extension/shared/subscription_slots.h"
 
 #include <csignal>
 
@@ -141,7 +141,7 @@ vacate(DatabaseSlot *slot)
     holds_slots = true;
     pg_atomic_write_u32(&slot->held_by, static_cast<uint32>(MyProcPid));
     pg_memory_barrier();
-    end_relay(&slot->relay);
+    for_each_relay(*slot, [](RelayEntry &relay) { end_relay(&relay); });
 }
 
 // Ids of subtransactions only grow, so those of an aborted one and of its children are `first` and
@@ -194,7 +194,8 @@ wake_own_relay()
 {
     DatabaseSlot *mine = find_slot(MyDatabaseId);
     if (mine != nullptr)
-        tell_of_deliveries(&mine->relay, kDeliveriesPerhapsChanged);
+        for_each_relay(*mine, [](RelayEntry &relay)
+                       { tell_of_deliveries(&relay, kDeliveriesPerhapsChanged); });
 }
 
 void

@@ -1,7 +1,7 @@
 // The trigger that keeps restored rows of outbox.deliveries apart.
 
 #include "extension/emit/direct_insert.h"
-#include "extension/shared/shared_state.h"
+#include "extension/shared/subscription_slots.h"
 #include "extension/trust/kept_statement.h"
 #include "extension/trust/own_relations.h"
 #include "extension/trust/own_trigger.h"
@@ -20,14 +20,6 @@ KeptStatement find_event = {"select from outbox.events e where e.xid operator(pg
                             "and e.seq operator(pg_catalog.=) $2 "
                             "and e.id operator(pg_catalog.=) $3",
                             "look up an event", 3, kEventTypes, nullptr};
-
-bool
-is_relay()
-{
-    DatabaseSlot *slot = find_slot(MyDatabaseId);
-    return slot != nullptr &&
-           pg_atomic_read_u32(&slot->relay.pid) == static_cast<uint32>(MyProcPid);
-}
 
 // Which column it is, from 0 on, or -1. A dropped one is in none.
 int
@@ -129,7 +121,7 @@ extern "C"
             fcinfo, "before_delivery_insert", "deliveries", outbox::Firing::before_insert_row);
         TupleDesc desc = RelationGetDescr(data->tg_relation);
         HeapTuple row = data->tg_trigtuple;
-        if (outbox::is_relay() || outbox::belongs_to_event_here(row, desc))
+        if (outbox::is_relay_here() || outbox::belongs_to_event_here(row, desc))
             PG_RETURN_POINTER(row);
         outbox::set_apart(row, desc);
         PG_RETURN_POINTER(nullptr);

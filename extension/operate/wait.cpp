@@ -51,7 +51,8 @@ const Oid kPlaceTypes[] = {INT8OID, INT8OID};
 KeptStatement find_by_id = {"select e.xid, e.seq from outbox.events e where e.id = $1",
                             "look up an event", 1, kIdTypes, nullptr};
 
-// Before 0.3 outbox.deliveries has no column `subscription`: the name is that of `o` then.
+// Both are for the subscription `default`. Before 0.3 outbox.deliveries has no column
+// `subscription`: the name is that of `o` then.
 KeptStatement find_passed = {
     "select from outbox.current_position p, (select 'default'::text as subscription) o "
     "where (outbox.visible_in($1, p.from_snapshot) "
@@ -60,8 +61,9 @@ KeptStatement find_passed = {
     " where d.seq = $2 and subscription = 'default')",
     "look at the position", 2, kPlaceTypes, nullptr};
 KeptStatement find_unpublished = {
-    "select where not exists "
-    " (select from outbox.deliveries d where d.state = any ('{RETRYING,WAITING}')) "
+    "select from (select 'default'::text as subscription) o where not exists "
+    " (select from outbox.deliveries d where subscription = 'default' "
+    "  and d.state = any ('{RETRYING,WAITING}')) "
     "and not exists (select from outbox.events e where e.xid < 0) "
     "and case when exists (select from outbox.current_position) then not exists ("
     " select from outbox.current_position p where exists (select from outbox.events e "

@@ -44,6 +44,14 @@ all_settings(int *count)
 #endif
 }
 
+// One that is stored in the catalogue: if it is not usable it is left out with a warning, as at the
+// start of a session.
+inline void
+apply_stored_setting(const char *name, const char *value, GucSource source)
+{
+    (void) set_config_option(name, value, PGC_SUSET, source, GUC_ACTION_SET, true, WARNING, false);
+}
+
 // The setting exists from version 17 on.
 inline void
 switch_off_transaction_timeout()

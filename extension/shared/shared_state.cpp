@@ -49,7 +49,15 @@ initialize(SharedState *fresh)
             pg_atomic_init_u32(&(slot.*member), 0);
         for (const auto member : kOwn64)
             pg_atomic_init_u64(&(slot.*member), 0);
+        for (pg_atomic_uint32 &subscription : slot.subscriptions)
+            pg_atomic_init_u32(&subscription, 0);
         initialize(&slot.relay);
+    }
+    for (SubscriptionSlot &subscription : fresh->subscriptions)
+    {
+        pg_atomic_init_u32(&subscription.database, InvalidOid);
+        pg_atomic_init_u32(&subscription.wanted, 0);
+        initialize(&subscription.relay);
     }
 }
 
@@ -149,6 +157,8 @@ claim_slot(Oid database)
                 pg_atomic_write_u32(&(slot->*member), 0);
             for (const auto member : kOwn64)
                 pg_atomic_write_u64(&(slot->*member), 0);
+            for (pg_atomic_uint32 &subscription : slot->subscriptions)
+                pg_atomic_write_u32(&subscription, 0);
             clear(&slot->relay);
             pg_atomic_write_u32(&slot->database, database);
         }

@@ -12,6 +12,10 @@ namespace outbox
 
 constexpr int kMaxDatabases = 128;
 
+// Subscriptions besides `default`: of a database, and of all of them.
+constexpr int kMaxSubscriptions = 16;
+constexpr int kMaxAllSubscriptions = 128;
+
 struct DatabaseSlot
 {
     // Written under SharedState.lock; read without it.
@@ -34,6 +38,19 @@ struct DatabaseSlot
     pg_atomic_uint64 largest_seq;
     pg_atomic_uint32 numbered_by;
 
+    // Its subscriptions besides `default`: indexes of SharedState::subscriptions plus 1; 0: none.
+    pg_atomic_uint32 subscriptions[kMaxSubscriptions];
+
+    RelayEntry relay; // of `default`
+};
+
+// A subscription besides `default`, taken by the relay of its database's `default`, which reads
+// their table; given back by the launcher when its relay has ended.
+struct SubscriptionSlot
+{
+    pg_atomic_uint32 database; // Oid, 0: free; written under SharedState.lock
+    char name[NAMEDATALEN];    // written while it is free
+    pg_atomic_uint32 wanted;   // 0: it was dropped, so that its relay ends
     RelayEntry relay;
 };
 
@@ -48,6 +65,7 @@ struct SharedState
     pg_atomic_uint32 check_all_databases;
 
     DatabaseSlot slots[kMaxDatabases];
+    SubscriptionSlot subscriptions[kMaxAllSubscriptions];
 };
 
 // To be raised when a field changes its meaning. The size stands for most changes, so that a relay

@@ -1,6 +1,7 @@
 // The SQL functions that operators call as the owner: each is declared as outbox_as_owner, and its
 // body is the function of the same name with _as_owner behind. So their own security does not rest
-// on names that their bodies look up: before that it is known whose objects those are.
+// on names that their bodies look up: before that it is known whose objects those are. Those that
+// superusers call, whoever may grant them, are declared as outbox_as_superuser.
 
 #include "own_relations.h"
 #include "trust.h"
@@ -42,6 +43,21 @@ find_body(FmgrInfo *called)
     return found;
 }
 
+Datum
+call_body(FunctionCallInfo called)
+{
+    require_trusted_objects();
+    FmgrInfo *body = find_body(called->flinfo);
+    FunctionCallInfo call = static_cast<FunctionCallInfo>(
+        palloc0(SizeForFunctionCallInfo(static_cast<size_t>(called->nargs))));
+    InitFunctionCallInfoData(*call, body, called->nargs, called->fncollation, nullptr, nullptr);
+    for (int i = 0; i < called->nargs; i++)
+        call->args[i] = called->args[i];
+    const Datum result = call_without_triggers(call);
+    called->isnull = call->isnull;
+    return result;
+}
+
 } // namespace
 
 } // namespace outbox
@@ -49,18 +65,20 @@ find_body(FmgrInfo *called)
 extern "C"
 {
     OUTBOX_FUNCTION(outbox_as_owner);
+    OUTBOX_FUNCTION(outbox_as_superuser);
 
     Datum outbox_as_owner(PG_FUNCTION_ARGS)
     {
-        outbox::require_trusted_objects();
-        FmgrInfo *body = outbox::find_body(fcinfo->flinfo);
-        FunctionCallInfo call = static_cast<FunctionCallInfo>(
-            palloc0(SizeForFunctionCallInfo(static_cast<size_t>(fcinfo->nargs))));
-        InitFunctionCallInfoData(*call, body, fcinfo->nargs, fcinfo->fncollation, nullptr, nullptr);
-        for (int i = 0; i < fcinfo->nargs; i++)
-            call->args[i] = fcinfo->args[i];
-        const Datum result = outbox::call_without_triggers(call);
-        fcinfo->isnull = call->isnull;
-        return result;
+        return outbox::call_body(fcinfo);
+    }
+
+    Datum outbox_as_superuser(PG_FUNCTION_ARGS)
+    {
+        if (!superuser())
+            ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+                            errmsg("only superusers may call outbox.%s()",
+                                   get_func_name(fcinfo->flinfo->fn_oid)),
+                            errdetail("It says where all events of the database are sent.")));
+        return outbox::call_body(fcinfo);
     }
 }

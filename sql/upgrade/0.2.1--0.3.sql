@@ -16,6 +16,9 @@ drop index outbox.deliveries_blockers;
 drop index outbox.deliveries_due;
 -- include delivery_indexes
 -- include subscription_columns
+drop function outbox.delivery_to_settle(uuid);
+-- include dumped_rows
+-- include subscriptions
 -- include current_position
 -- include dead_letters
 -- include relay_status

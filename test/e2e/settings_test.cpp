@@ -196,6 +196,14 @@ constexpr Hostile kHostile[] = {
     {"lock_timeout", "1ms"},
     {"default_transaction_isolation", "serializable"},
     {"default_transaction_read_only", "on"},
+    {"enable_indexscan", "off"},
+    {"enable_indexonlyscan", "off"},
+    {"enable_bitmapscan", "off"},
+    {"enable_tidscan", "off"},
+    {"enable_nestloop", "off"},
+    {"random_page_cost", "1e9"},
+    {"cpu_index_tuple_cost", "1e9"},
+    {"plan_cache_mode", "force_custom_plan"},
 };
 
 // They hold as long as this lives, but not in its session.
@@ -286,6 +294,47 @@ TEST(Settings, NoneThatIsMeantForSessionsEndsTheRelayOrHasItRefuseWhatTheyEmit)
     db.exec("select outbox.retry_failed('nothing')"); // the relay looks at all of them
     EXPECT_EQ(published(), "t") << db.value("select r::text from outbox.relay_status r");
     EXPECT_EQ(db.value("select pid from outbox.relay_status"), relay);
+
+    // What was set aside follows a change of routes by the indexes, and not in hours.
+    const std::string moved = database.name() + ".moved";
+    kafka().create_topic(moved);
+    db.exec("insert into outbox.routes (aggregate_type, topic) values ($1, $2)", database.type(),
+            moved);
+    const auto left = [&]
+    { return db.value("select count(*) from outbox.deliveries where topic <> $1", moved); };
+    EXPECT_TRUE(wait_until(std::chrono::seconds(60), [&] { return left() == "0"; })) << left();
+    EXPECT_EQ(published(), "t") << db.value("select r::text from outbox.relay_status r");
+}
+
+// As what was stored when another version of the library was loaded, or none. With a setting of
+// the superuser's role they are applied once more.
+TEST(Settings, OnesOfTheDatabaseThatCannotBeUsedArePassedOver)
+{
+    OwnCluster server;
+    TestDatabase database(server);
+    const std::string topic = "settings_" + database.topic();
+    kafka().create_topic(topic);
+    Db db = database.connect();
+    db.exec("alter role postgres set outbox.max_attempts = 3");
+    db.exec("alter database " + database.name() +
+            " set outbox.topic_template = 'settings_outbox.event.{aggregate_type}'");
+    db.exec("set allow_system_table_mods = on");
+    db.exec("update pg_db_role_setting s "
+            "set setconfig = '{outbox.no_such=1,outbox.max_attempts=many}' || s.setconfig "
+            "from pg_database d where d.oid = s.setdatabase and d.datname = current_database()");
+    for (const bool restarts : {true, false})
+    {
+        if (restarts)
+            database.restart_relay();
+        else
+            EXPECT_EQ(db.value("select pg_reload_conf()"), "t");
+        const std::string id =
+            db.value("select outbox.emit($1, 'k', 'made', '{}')", database.type());
+        EXPECT_EQ(db.value("select outbox.wait_published($1, '20 s')", id), "t")
+            << db.value("select r::text from outbox.relay_status r");
+    }
+    Consumer consumer(kafka().bootstrap(), {topic});
+    EXPECT_TRUE(consumer.read_count(2, std::chrono::seconds(20)));
 }
 
 // What a broker that hangs keeps must leave room for others. 0.2 took any number.

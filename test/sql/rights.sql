@@ -79,7 +79,7 @@ insert into public.outbox_test_attempts (attempt) values
   ($$select outbox.adopt_position()$$),
   ($$select outbox.request_relay()$$),
   ($$select outbox.notify_relay()$$),
-  ($$select outbox.delivery_to_settle('00000000-0000-4000-a000-000000000001')$$),
+  ($$select outbox.delivery_to_settle('00000000-0000-4000-a000-000000000001', 'default')$$),
   ($$select outbox.retry_failed(max => 1)$$),
   ($$select outbox.discard('00000000-0000-4000-a000-000000000001', 'why')$$),
   ($$select outbox.pause()$$),

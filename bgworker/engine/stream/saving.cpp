@@ -31,10 +31,15 @@ Saving::save_if_due(const Progress &progress, const Reached &reached, bool at_on
     // Under load as rarely as repeats after a crash allow; after a burst soon, a session may wait.
     constexpr long kSaveMs = 200;
     constexpr long kSaveIdleMs = 20;
+    constexpr long kSaveSkippedMs = 1000;
     *wait_ms = -1;
-    if (!is_behind(reached) && !(saved_open_ && reached.caught_up))
+    const std::uint64_t skipped = source_.skipped();
+    const bool behind = is_behind(reached) || (saved_open_ && reached.caught_up);
+    if (!behind && skipped == saved_skipped_)
         return SaveResult::done;
-    const long interval = std::max(reached.caught_up ? kSaveIdleMs : kSaveMs,
+    const long interval = std::max(!behind             ? kSaveSkippedMs
+                                   : reached.caught_up ? kSaveIdleMs
+                                                       : kSaveMs,
                                    pause_after(usual_ms_, source_.is_waited_for()));
     const Steady now = clock_.steady();
     const long age = saved_at_.is_never() ? interval : ms_between(saved_at_, now);
@@ -53,6 +58,7 @@ Saving::save_if_due(const Progress &progress, const Reached &reached, bool at_on
     took_before_ms_ = took;
     saved_prefix_ = reached.prefix;
     saved_redelivered_ = reached.redelivered;
+    saved_skipped_ = skipped;
     saved_open_ = !(position.from == position.to);
     saved_at_ = now;
     tick_due_ = true;

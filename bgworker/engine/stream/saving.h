@@ -8,7 +8,8 @@ namespace outbox
 
 // What is acknowledged and not saved is published again after a crash. A position that only skips
 // transactions without events is worth no write, except one without an open window: it says of
-// whole partitions of the ring that they are published.
+// whole partitions of the ring that they are published. One that skips events of other
+// subscriptions is, once a second: the ring keeps them until then.
 class Saving
 {
 public:
@@ -47,6 +48,7 @@ private:
     std::int64_t published_before_ = 0; // by earlier relays
     std::uint64_t saved_prefix_ = 0;
     std::uint64_t saved_redelivered_ = 0;
+    std::uint64_t saved_skipped_ = 0;
     bool saved_open_ = false; // with a window under way
     Steady saved_at_;
     std::int64_t usual_ms_ = 0; // that writing it takes: the shorter one of the last two

@@ -51,6 +51,19 @@ execute_with(const char *statement, uint64 xid, int expected)
     spi_execute(statement, 1, types, values, expected);
 }
 
+// Nobody has said that the copy is to send to where the original does.
+void
+forget_subscriptions()
+{
+    spi_execute("delete from outbox.subscriptions", 0, nullptr, nullptr, SPI_OK_DELETE);
+    spi_execute("delete from outbox.deliveries d where d.subscription <> 'default'", 0, nullptr,
+                nullptr, SPI_OK_DELETE);
+    spi_execute("delete from outbox.pauses p where p.subscription <> 'default'", 0, nullptr,
+                nullptr, SPI_OK_DELETE);
+    spi_execute("delete from outbox.relay_position p where p.subscription <> 'default'", 0, nullptr,
+                nullptr, SPI_OK_DELETE);
+}
+
 } // namespace
 
 uint64
@@ -84,6 +97,7 @@ transaction_of_creation()
 void
 leave_to_original(uint64 created_by)
 {
+    forget_subscriptions();
     spi_execute(kGiveUpSetAside, 0, nullptr, nullptr, SPI_OK_UPDATE);
     if (created_by == 0)
         return;

@@ -28,6 +28,7 @@ public:
     bool scan(WindowKeys &keys) override;
     bool is_safe_on_standbys() override;
     bool fetch(const EventKey &key, Event &event) override;
+    std::uint64_t skipped() const noexcept override { return 0; }
     bool find(const EventNumbers &numbers, Event &event) override;
     bool read_line(Event &event, Failure &why) override;
     bool build(Event &event, Record &record, Failure &why) override;

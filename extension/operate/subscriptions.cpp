@@ -1,0 +1,107 @@
+// Functions on subscriptions: which options they have, what their relays are doing, and their end.
+#include "extension/server/arguments.h"
+#include "extension/server/result_row.h"
+#include "extension/shared/subscription_options.h"
+#include "extension/shared/subscription_slots.h"
+
+extern "C"
+{
+#include "utils/builtins.h"
+#include "utils/jsonb.h"
+}
+
+namespace outbox
+{
+
+namespace
+{
+
+constexpr long kEndMs = 10 * 1000;
+constexpr long kLookMs = 20;
+
+void
+add_state(ReturnSetInfo *result, SubscriptionSlot &subscription)
+{
+    const RelayReport report = report_of(&subscription.relay);
+    const int32 pid = static_cast<int32>(pg_atomic_read_u32(&subscription.relay.pid));
+    ResultRow row;
+    row.add_text(subscription.name);
+    row.add_text(relay_state_name(report.state));
+    row.add(Int32GetDatum(pid), pid == 0 || BackendPidGetProc(pid) == nullptr);
+    row.add_time(report.oldest_event_at);
+    row.add(Int32GetDatum(report.in_flight_events));
+    row.add(Int64GetDatum(report.in_flight_bytes));
+    row.add_time(report.last_published_at);
+    row.add(Int32GetDatum(report.consecutive_failures));
+    row.add_time(report.next_attempt_at);
+    row.add_text_or_null(report.last_error);
+    row.add_time(report.last_error_at);
+    row.add_text_or_null(report.config_error);
+    HeapTupleHeader tuple = DatumGetHeapTupleHeader(row.as_datum(result->setDesc));
+    HeapTupleData data = {};
+    data.t_len = HeapTupleHeaderGetDatumLength(tuple);
+    data.t_data = tuple;
+    tuplestore_puttuple(result->setResult, &data);
+}
+
+// Asks the relay to end, and waits until it has. The launcher starts no other one: it gives the
+// place back.
+bool
+end_subscription(SubscriptionSlot &subscription)
+{
+    static uint32 wait_event = 0;
+    if (wait_event == 0)
+        wait_event = named_wait_event("OutboxEndSubscription");
+    pg_atomic_write_u32(&subscription.wanted, 0);
+    wake_launcher();
+    for (long waited = 0; waited < kEndMs; waited += kLookMs)
+    {
+        end_relay(&subscription.relay);
+        if (pg_atomic_read_u32(&subscription.relay.pid) == 0)
+            return true;
+        (void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, kLookMs,
+                         wait_event);
+        ResetLatch(MyLatch);
+        CHECK_FOR_INTERRUPTS();
+    }
+    return false;
+}
+
+} // namespace
+
+} // namespace outbox
+
+extern "C"
+{
+    OUTBOX_FUNCTION(outbox_check_subscription_options);
+    OUTBOX_FUNCTION(outbox_subscription_states);
+    OUTBOX_FUNCTION(outbox_end_subscription);
+
+    Datum outbox_check_subscription_options(PG_FUNCTION_ARGS)
+    {
+        outbox::check_subscription_options(PG_GETARG_JSONB_P(0));
+        PG_RETURN_VOID();
+    }
+
+    Datum outbox_subscription_states(PG_FUNCTION_ARGS)
+    {
+        using namespace outbox;
+        begin_returned_rows(fcinfo, false);
+        ReturnSetInfo *result = reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo);
+        DatabaseSlot *slot = find_slot(MyDatabaseId);
+        if (slot != nullptr)
+            for_each_subscription(*slot, [&](SubscriptionSlot &subscription)
+                                  { add_state(result, subscription); });
+        return static_cast<Datum>(0);
+    }
+
+    Datum outbox_end_subscription(PG_FUNCTION_ARGS)
+    {
+        using namespace outbox;
+        DatabaseSlot *slot = find_slot(MyDatabaseId);
+        SubscriptionSlot *subscription =
+            slot == nullptr ? nullptr
+                            : find_subscription(*slot, text_to_cstring(PG_GETARG_TEXT_PP(0)));
+        PG_RETURN_BOOL(subscription == nullptr || end_subscription(*subscription));
+    }
+}

@@ -1,0 +1,124 @@
+#include "subscription_options.h"
+
+#include "extension/server/pg_settings.h"
+
+extern "C"
+{
+#include "utils/builtins.h"
+}
+
+namespace outbox
+{
+
+namespace
+{
+
+constexpr struct
+{
+    const char *name;
+    bool of_cluster; // without it there is none, whatever the setting says
+} kOptions[] = {
+    {"bootstrap_servers", true}, {"kafka_config", true},    {"kafka_config_file", true},
+    {"topic_template", false},   {"headers_format", false}, {"cloudevents_source", false},
+    {"max_attempts", false},     {"on_failure", false},     {"backoff_initial", false},
+    {"backoff_max", false},      {"max_in_flight", false},  {"max_in_flight_size", false},
+    {"lag_warning", false}};
+
+char *
+setting_of(const char *option)
+{
+    return psprintf("outbox.%s", option);
+}
+
+bool
+is_option(const char *name)
+{
+    for (const auto &option : kOptions)
+        if (strcmp(option.name, name) == 0)
+            return true;
+    return false;
+}
+
+// A string or a number as text; null for anything else.
+char *
+text_of(const JsonbValue &value)
+{
+    if (value.type == jbvString)
+        return pnstrdup(value.val.string.val, static_cast<Size>(value.val.string.len));
+    if (value.type == jbvNumeric)
+        return DatumGetCString(
+            DirectFunctionCall1(numeric_out, NumericGetDatum(value.val.numeric)));
+    return nullptr;
+}
+
+// Calls f(name, text) for each member; the text is null when its value is no string or number.
+template <typename F>
+void
+for_each_option(Jsonb *options, F f)
+{
+    JsonbIterator *iterator = JsonbIteratorInit(&options->root);
+    JsonbValue value;
+    char *name = nullptr;
+    for (JsonbIteratorToken token = JsonbIteratorNext(&iterator, &value, true); token != WJB_DONE;
+         token = JsonbIteratorNext(&iterator, &value, true))
+    {
+        if (token == WJB_KEY)
+            name = pnstrdup(value.val.string.val, static_cast<Size>(value.val.string.len));
+        else if (token == WJB_VALUE && name != nullptr)
+            f(name, text_of(value));
+    }
+}
+
+void
+check_option(const char *name, const char *text)
+{
+    if (!is_option(name))
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("a subscription to Kafka has no option \"%s\"", name),
+                        errhint("Options are the settings of outbox for Kafka, by their names "
+                                "without the prefix \"outbox.\".")));
+    if (text == nullptr)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("option \"%s\" must be a string or a number", name)));
+    // It changes nothing.
+    (void) set_config_option(setting_of(name), text, PGC_SUSET, PGC_S_SESSION, GUC_ACTION_SET,
+                             false, ERROR, false);
+}
+
+} // namespace
+
+void
+check_subscription_options(Jsonb *options)
+{
+    if (!JB_ROOT_IS_OBJECT(options))
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("options must be a JSON object")));
+    bool has_servers = false;
+    for_each_option(options,
+                    [&](const char *name, const char *text)
+                    {
+                        check_option(name, text);
+                        has_servers = has_servers ||
+                                      (strcmp(name, "bootstrap_servers") == 0 && text[0] != '\0');
+                    });
+    if (!has_servers)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("options must have \"bootstrap_servers\""),
+                        errhint("For example {\"bootstrap_servers\": \"kafka-b:9092\"}.")));
+}
+
+void
+apply_subscription_options(Jsonb *options)
+{
+    for (const auto &option : kOptions)
+        if (option.of_cluster)
+            SetConfigOption(setting_of(option.name), "", PGC_SUSET, PGC_S_OVERRIDE);
+    for_each_option(options,
+                    [](const char *name, const char *text)
+                    {
+                        if (is_option(name) && text != nullptr)
+                            apply_stored_setting(setting_of(name), text, PGC_S_OVERRIDE);
+                    });
+}
+
+} // namespace outbox

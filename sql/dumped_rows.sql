@@ -1,0 +1,23 @@
+-- What dumps take of tables that have rows of several subscriptions: those of the default one. The others are created
+-- again after a restore.
+select pg_catalog.pg_extension_config_dump('outbox.deliveries', $$ where subscription operator(pg_catalog.=) 'default' $$);
+select pg_catalog.pg_extension_config_dump('outbox.pauses', $$ where subscription operator(pg_catalog.=) 'default' $$);
+select pg_catalog.pg_extension_config_dump('outbox.relay_position', $$ where subscription operator(pg_catalog.=) 'default' $$);
+select pg_catalog.pg_extension_config_dump('outbox.dump_rows', $filter$
+  where (table_name, bit) in (
+    select c.table_name, b.bit from (
+    select 'dump' as table_name, 1::bigint as n
+    union all select 'events_0', pg_catalog.count(*) from outbox.events_0
+    union all select 'events_1', pg_catalog.count(*) from outbox.events_1
+    union all select 'events_2', pg_catalog.count(*) from outbox.events_2
+    union all select 'events_3', pg_catalog.count(*) from outbox.events_3
+    union all select 'events_4', pg_catalog.count(*) from outbox.events_4
+    union all select 'events_5', pg_catalog.count(*) from outbox.events_5
+    union all select 'events_6', pg_catalog.count(*) from outbox.events_6
+    union all select 'events_7', pg_catalog.count(*) from outbox.events_7
+    union all select 'deliveries', pg_catalog.count(*) from outbox.deliveries d where d.subscription operator(pg_catalog.=) 'default'
+    union all select 'relay_position', pg_catalog.count(*) from outbox.relay_position p where p.rows_counted is distinct from false
+      and p.subscription operator(pg_catalog.=) 'default'
+    ) c cross join pg_catalog.generate_series(0, 39) b (bit)
+    where (c.n operator(pg_catalog.>>) b.bit) operator(pg_catalog.&) 1 operator(pg_catalog.=) 1)
+$filter$);
