@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <thread>
 
 namespace outbox::test
 {
@@ -82,7 +83,8 @@ public:
         queued_++;
     }
 
-    // Wakes the threads that send, over and over, until all records are reported.
+    // Wakes the threads that send, over and over, until all records are reported. Not faster than
+    // they serve wake-ups: with nothing else to do they would never get to send.
     bool settle_awake()
     {
         auto purged = Clock::now();
@@ -90,6 +92,7 @@ public:
         while (queued_ > 0 && Clock::now() < deadline)
         {
             static_cast<void>(rd_kafka_flush(client_.get(), 0));
+            std::this_thread::sleep_for(std::chrono::microseconds(100));
             take_reports();
             // What a dead client has not sent stays in its queue.
             if (is_dead() && since(purged) > Milliseconds(20))
