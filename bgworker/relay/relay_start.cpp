@@ -64,6 +64,7 @@ begin_loading()
         if (lock_with_indexes("relay_position", RowExclusiveLock) &&
             lock_with_indexes("deliveries", RowExclusiveLock) &&
             lock_with_indexes("lane_key", RowExclusiveLock) &&
+            lock_with_indexes("subscriptions", RowShareLock) &&
             lock_with_indexes("ring", AccessShareLock) &&
             lock_with_indexes("dump_rows", AccessShareLock) && lock_events(AccessShareLock))
             return;

@@ -14,8 +14,8 @@ namespace outbox::ctl
 namespace
 {
 
-// An extension that is still to be updated to 0.3 has no column `subscription`: there the name is that
-// of only_one. Everybody who may watch reads the view; the other states are in the table alone.
+// An extension that is still to be updated to 0.3 has no column `subscription`: the name is that of
+// only_one then. Everybody who may watch reads the view; the other states are in the table alone.
 constexpr const char *kOnlyFailed = R"(
 select d.event_id::text as id, 'FAILED'::text as state, d.topic, d.partition_key as key,
   d.aggregate_type, d.aggregate_id, d.event_type, d.attempts, d.failed_at,

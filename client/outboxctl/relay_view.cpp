@@ -35,12 +35,15 @@ from (select s.*, to_jsonb(s) as more from outbox.relay_status s offset 0) r)";
 constexpr const char *kInternal[] = {"published_ago", "next_attempt_in", "last_error_ago",
                                      "may_see_pause"};
 
+// Before 0.3 outbox.pauses has no column `subscription`: the name is that of `o` then.
 std::optional<Pause>
 look_at_pause(Database &database)
 {
     const Rows rows = database.query(
         "select paused_at, extract(epoch from clock_timestamp() - paused_at)::float8 as seconds, "
-        "paused_by::text as by, left(reason, 1000) as reason from outbox.pauses limit 1");
+        "paused_by::text as by, left(reason, 1000) as reason "
+        "from (select 'default'::text as subscription) o, "
+        "lateral (select * from outbox.pauses where subscription = 'default' limit 1) p");
     if (rows.empty())
         return std::nullopt;
     return Pause{rows.raw(0, "paused_at").value_or(""), rows.real(0, "seconds").value_or(0),
