@@ -12,9 +12,11 @@
 #   make check-sanitizers  client and outboxctl under AddressSanitizer, UndefinedBehaviorSanitizer and ThreadSanitizer
 #   make soak           random faults for as long as asked            (MINUTES=...)
 #   make client         the C++ client library, which needs no PGXS   (make install-client: PREFIX=, DESTDIR=)
+#   make deb            Debian packages, into build/deb/
 #   make lint format clean
 #
-# demo, check, check-monitoring, bench and soak install the Debian packages that are missing; DEPS=skip leaves packages alone.
+# demo, check, check-monitoring, bench, soak and deb install the Debian packages that are missing; DEPS=skip leaves
+# packages alone.
 
 EXTENSION = extension/outbox
 EXTVERSION = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" extension/outbox.control)
@@ -62,7 +64,7 @@ ISOLATION_OPTS = --inputdir=test --outputdir=. --load-extension=outbox
 
 # Goals that scripts and other makefiles do; the scripts find or install PostgreSQL themselves, and PGXS has a
 # "check" of its own.
-SCRIPT_GOALS = demo check check-fast check-debian13 check-debezium check-monitoring check-sanitizers check-simulation bench soak simulate format lint client install-client outboxctl install-outboxctl
+SCRIPT_GOALS = demo check check-fast check-debian13 check-debezium check-monitoring check-sanitizers check-simulation bench soak simulate format lint client install-client outboxctl install-outboxctl deb
 ifeq ($(filter-out $(SCRIPT_GOALS),$(or $(MAKECMDGOALS),all)),)
 
 demo:
@@ -99,6 +101,8 @@ client:
 	@$(MAKE) -C client all examples
 install-client:
 	@$(MAKE) -C client install
+deb:
+	@scripts/deb
 .PHONY: $(SCRIPT_GOALS)
 
 else

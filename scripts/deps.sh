@@ -4,6 +4,7 @@
 #   scripts/deps.sh ctl      to build outboxctl
 #   scripts/deps.sh check    also to run all tests
 #   scripts/deps.sh bench    to build it and measure it
+#   scripts/deps.sh deb      to build the Debian packages
 #   scripts/deps.sh lint     also for "make format" and "make lint"
 #   scripts/deps.sh monitoring  check, and Prometheus with its exporters; none of them is made a service of the machine
 # It says what it is about to install and uses sudo when not run by root. DEPS=skip leaves packages alone.
@@ -96,14 +97,22 @@ apt_get() {
     return "$status"
 }
 
+# What debian/control.in says, and what every package of Debian is built with.
+deb_packages() {
+    printf '%s\n' build-essential fakeroot
+    sed -n '/^Build-Depends:/,/^[^ ]*:/s/^ \([a-z0-9.+-]*\).*/\1/p' "$(dirname "${BASH_SOURCE[0]}")/../debian/control.in" |
+        sed s/-compat$//
+}
+
 case ${1:-} in
 build) packages=("${build_packages[@]}") ;;
 ctl) packages=("${ctl_packages[@]}") ;;
 check) packages=("${build_packages[@]}" "${check_packages[@]}") ;;
+deb) mapfile -t packages < <(deb_packages) ;;
 bench) packages=("${build_packages[@]}" "${bench_packages[@]}") ;;
 monitoring) packages=("${build_packages[@]}" "${check_packages[@]}" "${monitoring_packages[@]}") ;;
 lint) packages=("${build_packages[@]}" "${check_packages[@]}" "${bench_packages[@]}" "${lint_packages[@]}") ;;
-*) fail "usage: scripts/deps.sh build|ctl|check|bench|lint|monitoring" ;;
+*) fail "usage: scripts/deps.sh build|ctl|check|bench|deb|lint|monitoring" ;;
 esac
 
 if [ "${DEPS:-}" = skip ]; then
@@ -111,9 +120,9 @@ if [ "${DEPS:-}" = skip ]; then
     exit 0
 fi
 
-# outboxctl needs the client's library only.
+# outboxctl needs the client's library only; packages are built with the headers of every PostgreSQL.
 need_postgresql=no
-[ "${1:-}" = ctl ] || have_postgresql || need_postgresql=yes
+[ "${1:-}" = ctl ] || [ "${1:-}" = deb ] || have_postgresql || need_postgresql=yes
 if [ "$need_postgresql" = yes ] && chosen_postgresql; then
     fail "PG_CONFIG is $PG_CONFIG, but there is no server with its headers to be found through it"
 fi
