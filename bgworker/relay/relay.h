@@ -11,6 +11,7 @@
 #include "bgworker/source/pg_replays.h"
 #include "bgworker/source/pg_source.h"
 
+#include "extension/shared/subscription_options.h"
 #include "extension/shared/subscription_slots.h"
 #include "extension/trust/installed_version.h"
 
@@ -42,6 +43,7 @@ struct Parts
 struct Relay
 {
     DatabaseSlot *slot; // of its database
+    Jsonb *options;     // of its subscription; null: of `default`
     RelayEntry *entry;  // its own
     Parts *parts;       // lives as long as the process
     WaitEventSet *wait_set;

@@ -244,6 +244,8 @@ reload_settings()
     ProcessConfigFile(PGC_SIGHUP);
     begin_transaction();
     apply_database_settings();
+    if (relay.options != nullptr)
+        apply_subscription_options(relay.options); // the database's may have come over them
     bool undone = false;
     char *database_settings = read_database_settings(relay.applied_settings, &undone);
     const bool changed_there =

@@ -15,7 +15,6 @@
 #include "bgworker/source/subscription.h"
 
 #include "extension/shared/settings.h"
-#include "extension/shared/subscription_options.h"
 
 namespace outbox
 {
@@ -119,7 +118,12 @@ load_subscription()
     case SubscriptionRow::missing:
         exit_as(RelayExit::no_extension);
     case SubscriptionRow::there:
-        apply_subscription_options(DatumGetJsonbP(options));
+    {
+        const MemoryContext before = MemoryContextSwitchTo(TopMemoryContext);
+        relay.options = DatumGetJsonbPCopy(options);
+        (void) MemoryContextSwitchTo(before);
+        apply_subscription_options(relay.options);
+    }
     }
     pgstat_report_appname(psprintf("outbox relay %s", subscription_name()));
 }

@@ -263,6 +263,25 @@ TEST(Subscriptions, OtherOptionsHoldFromTheirCommitOnAndTheRelayContinues)
     EXPECT_EQ(scene.sent("changed", 1), Ids{first});
 }
 
+// With a setting of the superuser's role those of the database are applied at each reload.
+TEST(Subscriptions, ItsOptionsHoldAfterAReloadOfOtherSettings)
+{
+    OwnCluster server;
+    Scene scene(server);
+    scene.db.exec("alter role postgres set outbox.max_attempts = 3");
+    scene.db.exec("alter database " + scene.database.name() +
+                  " set outbox.topic_template = 'elsewhere.{aggregate_type}'");
+    kafka().create_topic(scene.topic("elsewhere"));
+    scene.create("own");
+    const std::string first = scene.emit();
+    EXPECT_EQ(scene.sent("own", 1), Ids{first});
+    EXPECT_EQ(scene.db.value("select pg_reload_conf()"), "t");
+    EXPECT_TRUE(wait_until(kLimit, [&] { return pid_of(scene, "own") != "0"; }));
+    const std::string second = scene.emit();
+    EXPECT_EQ(scene.sent("own", 2), (Ids{first, second}));
+    EXPECT_EQ(scene.sent("elsewhere", 2), (Ids{first, second}));
+}
+
 // The ring keeps what one of them has not passed, and says whose events it keeps.
 TEST(Subscriptions, ThePartitionsStayUntilAllHavePassedThem)
 {
