@@ -272,6 +272,8 @@ TEST(Subscriptions, ItsOptionsHoldAfterAReloadOfOtherSettings)
     scene.db.exec("alter database " + scene.database.name() +
                   " set outbox.topic_template = 'elsewhere.{aggregate_type}'");
     kafka().create_topic(scene.topic("elsewhere"));
+    server.restart(); // the relay of `default` may have started before it was set
+    scene.db = scene.database.connect();
     scene.create("own");
     const std::string first = scene.emit();
     EXPECT_EQ(scene.sent("own", 1), Ids{first});
