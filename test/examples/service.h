@@ -1,0 +1,36 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "support/process.h"
+
+namespace outbox::test
+{
+
+// A program that is started again whenever it has ended, as systemd or Kubernetes would.
+class Service
+{
+public:
+    explicit Service(Command command);
+
+    // Starts it again if it has ended by itself, which it may do when a server is away.
+    void supervise();
+    // Takes it away without warning, with all its processes, and starts another one.
+    void kill_and_restart();
+    // Asks it to end. The status, or nothing if it had to be killed.
+    std::optional<int> stop(Milliseconds grace = std::chrono::seconds(20));
+
+    Process &process() { return *process_; }
+    // Everything that all its processes have said.
+    std::string output() const;
+    // How often it had ended by itself.
+    int ended() const { return ended_; }
+
+private:
+    Command command_;
+    int ended_ = 0;
+    std::unique_ptr<Process> process_;
+};
+
+} // namespace outbox::test

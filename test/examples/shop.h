@@ -1,0 +1,64 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "e2e/servers.h"
+#include "service.h"
+
+namespace outbox::test
+{
+
+// How the example of a language is run, in the directory in which scripts/check-examples has built
+// it.
+struct Language
+{
+    std::string name;
+    std::vector<std::string> orders;
+    std::vector<std::string> consumer;
+    // What a process ends with that was asked to: 0, but a JVM ends by the signal that it got.
+    int end_status = 0;
+};
+
+const std::vector<Language> &languages();
+
+// A shop of one language: a database with the tables of examples/shop.sql, a topic, an order
+// service and two members of a consumer group.
+class Shop
+{
+public:
+    static constexpr int kCustomers = 7;
+
+    explicit Shop(const Language &language);
+
+    Db connect() const { return database_.connect(); }
+    const std::string &topic() const { return topic_; }
+    std::vector<Service> &consumers() { return consumers_; }
+
+    // Sends a line to the order service, and does not wait for its answer.
+    void request(const std::string &customer, int cents);
+    // How many requests have got an answer: an order's number, or that it was refused.
+    size_t placed() const { return count_lines("0123456789"); }
+    size_t refused() const { return count_lines("r"); }
+    // Starts consumers that have ended, and polls until the condition holds.
+    bool supervise_until(Milliseconds limit, const std::function<bool()> &condition);
+    // Ends the order service by the end of its input, the consumers by SIGTERM.
+    testing::AssertionResult end();
+    // What the consumers have said, the end of it.
+    std::string consumers_said() const;
+
+private:
+    Command command(const std::vector<std::string> &words, const std::string &user,
+                    const std::string &log) const;
+    size_t count_lines(const std::string &first_characters) const;
+
+    const Language &language_;
+    TestDatabase database_;
+    const std::string topic_;
+    std::unique_ptr<Service> orders_;
+    std::vector<Service> consumers_;
+};
+
+} // namespace outbox::test

@@ -1,0 +1,159 @@
+// What all examples promise, of each language in turn.
+#include <iostream>
+#include <random>
+
+#include "shop.h"
+#include "support/seed.h"
+
+using namespace outbox::test;
+
+namespace
+{
+
+constexpr int kOrders = 1000;
+constexpr int kBatches = 50;
+constexpr auto kBetweenBatches = Milliseconds(150);
+constexpr auto kLimit = std::chrono::seconds(90);
+
+class Examples : public testing::TestWithParam<Language>
+{
+};
+
+std::string
+balances_total(Db &db)
+{
+    return db.value(
+        "select coalesce(sum(orders), 0) || ' orders, ' || coalesce(sum(cents), 0) || ' cents'"
+        " from balances");
+}
+
+std::string
+orders_total(Db &db)
+{
+    return db.value(
+        "select count(*) || ' orders, ' || coalesce(sum(cents), 0) || ' cents' from orders");
+}
+
+// Kills one consumer or the other at random moments.
+class Killer
+{
+public:
+    explicit Killer(std::vector<Service> &consumers) : consumers_(consumers), random_(choose_seed())
+    {
+        choose();
+    }
+
+    void strike_if_due()
+    {
+        if (Clock::now() < next_)
+            return;
+        consumers_[random_() % consumers_.size()].kill_and_restart();
+        ++strikes_;
+        choose();
+    }
+    int strikes() const { return strikes_; }
+
+private:
+    void choose() { next_ = Clock::now() + Milliseconds(300 + random_() % 2200); }
+
+    std::vector<Service> &consumers_;
+    std::mt19937 random_;
+    Clock::time_point next_;
+    int strikes_ = 0;
+};
+
+// Orders of all customers and, now and then, one that is refused: at once, or by the commit.
+void
+place_orders(Shop &shop, Killer &killer)
+{
+    for (int batch = 0; batch < kBatches; ++batch)
+    {
+        for (int number = 0; number < kOrders / kBatches; ++number)
+            shop.request("c" + std::to_string(number % Shop::kCustomers), 100 + number);
+        shop.request("c0", 0);
+        shop.request("nobody", 100);
+        const auto next = Clock::now() + kBetweenBatches;
+        shop.supervise_until(kBetweenBatches,
+                             [&]
+                             {
+                                 killer.strike_if_due();
+                                 return Clock::now() >= next;
+                             });
+    }
+}
+
+} // namespace
+
+TEST_P(Examples, EachOrderIsBilledOnceThoughConsumersAreKilledAndEventsReplayed)
+{
+    const auto start = Clock::now();
+    Shop shop(GetParam());
+    Db db = shop.connect();
+    Killer killer(shop.consumers());
+    place_orders(shop, killer);
+
+    ASSERT_TRUE(shop.supervise_until(
+        kLimit, [&] { return shop.placed() + shop.refused() == kOrders + 2 * kBatches; }))
+        << shop.placed() << " placed, " << shop.refused() << " refused\n"
+        << shop.consumers_said();
+    EXPECT_EQ(shop.placed(), kOrders);
+    EXPECT_EQ(db.value("select count(*) from orders"), std::to_string(kOrders));
+    EXPECT_EQ(db.value("select count(*) from outbox.events"), std::to_string(kOrders))
+        << "a refused order has an event";
+
+    const std::string expected = orders_total(db);
+    ASSERT_TRUE(shop.supervise_until(kLimit, [&] { return balances_total(db) == expected; }))
+        << balances_total(db) << " of " << expected << "\n"
+        << shop.consumers_said();
+
+    std::cout << GetParam().name << ": " << expected << ", billed after " << since(start).count()
+              << " ms, with " << killer.strikes() << " kills of a consumer\n";
+
+    // All of it once more. What comes behind it in every partition shows that it was read.
+    db.exec("select outbox.replay(max_count => 10000, rate_per_second => 10000, dry_run => false)");
+    ASSERT_TRUE(shop.supervise_until(
+        kLimit, [&] { return db.value("select state from outbox.replays") == "DONE"; }));
+    for (int number = 0; number < 50; ++number)
+        shop.request("c1", 1);
+    EXPECT_TRUE(shop.supervise_until(
+        kLimit, [&] { return db.value("select sum(orders) from balances") >= "1050"; }));
+    EXPECT_EQ(balances_total(db), orders_total(db)) << shop.consumers_said();
+    EXPECT_EQ(db.value("select count(*) from (select customer, count(*), sum(cents) from orders "
+                       "group by customer"
+                       " except select customer, orders, cents from balances) as differing"),
+              "0");
+    EXPECT_EQ(db.value("select count(*) from refused_records"), "0");
+    EXPECT_GE(killer.strikes(), 3);
+    EXPECT_TRUE(shop.end());
+}
+
+TEST_P(Examples, ARecordThatCannotBeProcessedIsSetAsideAndStopsNoOther)
+{
+    Shop shop(GetParam());
+    Db db = shop.connect();
+    // One key, so one partition: the good one is behind all of them.
+    db.exec("select outbox.emit_bytes('order', '1', 'order.placed', '\\xff00'::bytea)");
+    db.exec("select outbox.emit('order', '1', 'order.placed', '[1]')");
+    db.exec(
+        "select outbox.emit('order', '1', 'order.placed', '{\"order_id\": 1, \"cents\": 100}')");
+    db.exec("select outbox.emit('order', '1', 'order.placed',"
+            " '{\"order_id\": 1, \"customer\": \"c1\", \"cents\": \"many\"}')");
+    db.exec("select outbox.emit('order', '1', 'order.placed', null)"); // a tombstone
+    db.exec(
+        "select outbox.emit('order', '1', 'order.seen', '{\"by\": \"nobody\"}')"); // none of its
+                                                                                   // business
+    db.exec("select outbox.emit('order', '1', 'order.placed',"
+            " '{\"order_id\": 1, \"customer\": \"c1\", \"cents\": 100}')");
+    EXPECT_TRUE(
+        shop.supervise_until(kLimit, [&] { return balances_total(db) == "1 orders, 100 cents"; }))
+        << balances_total(db) << "\n"
+        << shop.consumers_said();
+    EXPECT_EQ(db.value("select count(*) from refused_records"), "5");
+    EXPECT_EQ(db.value("select count(*) from refused_records where value = '\\xff00'"), "1");
+    EXPECT_EQ(shop.consumers()[0].ended() + shop.consumers()[1].ended(), 0)
+        << shop.consumers_said();
+    EXPECT_TRUE(shop.end());
+}
+
+INSTANTIATE_TEST_SUITE_P(In, Examples, testing::ValuesIn(languages()),
+                         [](const auto &of) { return of.param.name; });
