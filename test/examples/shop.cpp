@@ -48,9 +48,9 @@ Shop::Shop(const Language &language)
     Db(cluster(), "postgres")
         .exec("alter database " + database_.name() + " set outbox.topic_template = '" +
               database_.name() + ".{aggregate_type}'");
-    run_or_throw(
-        Command({PgCluster::program("psql"), "-q", "-X", "-v", "ON_ERROR_STOP=1", "-d",
-                 cluster().conninfo(database_.name()), "-f", in_source("examples/shop.sql")}));
+    run_sql("shop.sql");
+    if (language.name == "psql")
+        run_sql("psql/shop_functions.sql");
     Db db = connect();
     for (int number = 0; number < kCustomers; ++number)
         db.exec("insert into customers values ($1)", "c" + std::to_string(number));
@@ -61,6 +61,14 @@ Shop::Shop(const Language &language)
     orders_ = std::make_unique<Service>(service);
     for (const char *log : {"consumer-1", "consumer-2"})
         consumers_.emplace_back(command(language.consumer, "billing", log));
+}
+
+void
+Shop::run_sql(const std::string &file) const
+{
+    run_or_throw(
+        Command({PgCluster::program("psql"), "-q", "-X", "-v", "ON_ERROR_STOP=1", "-d",
+                 cluster().conninfo(database_.name()), "-f", in_source("examples/" + file)}));
 }
 
 Command

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,13 @@ struct Language
     // What a process ends with that was asked to: 0, but a JVM ends by the signal that it got.
     int end_status = 0;
 };
+
+// How GoogleTest prints one.
+inline void
+PrintTo(const Language &language, std::ostream *out)
+{
+    *out << language.name;
+}
 
 const std::vector<Language> &languages();
 
@@ -50,6 +58,7 @@ public:
     std::string consumers_said() const;
 
 private:
+    void run_sql(const std::string &file) const;
     Command command(const std::vector<std::string> &words, const std::string &user,
                     const std::string &log) const;
     size_t count_lines(const std::string &first_characters) const;
