@@ -9,13 +9,15 @@
 #   make bench          figures beside their limits                   (COUNT=..., ROUNDS=...)
 #   make check-debezium the relay's records beside those of an unmodified Debezium
 #   make check-monitoring  Prometheus, the exporters, alert rules and dashboard
+#   make check-examples the examples of every language on real Kafka (LANGUAGES="python go")
+#   make check-saga     the services of examples/saga, with everything killed at random   (MINUTES=...)
 #   make check-sanitizers  client and outboxctl under AddressSanitizer, UndefinedBehaviorSanitizer and ThreadSanitizer
 #   make soak           random faults for as long as asked            (MINUTES=...)
 #   make client         the C++ client library, which needs no PGXS   (make install-client: PREFIX=, DESTDIR=)
 #   make deb            Debian packages, into build/deb/
 #   make lint format clean
 #
-# demo, check, check-monitoring, bench, soak and deb install the Debian packages that are missing; DEPS=skip leaves
+# demo, check, check-examples, check-monitoring, bench, soak and deb install the Debian packages that are missing; DEPS=skip leaves
 # packages alone.
 
 EXTENSION = extension/outbox
@@ -64,7 +66,7 @@ ISOLATION_OPTS = --inputdir=test --outputdir=. --load-extension=outbox
 
 # Goals that scripts and other makefiles do; the scripts find or install PostgreSQL themselves, and PGXS has a
 # "check" of its own.
-SCRIPT_GOALS = demo check check-fast check-debian13 check-debezium check-monitoring check-sanitizers check-simulation bench soak simulate format lint client install-client outboxctl install-outboxctl deb
+SCRIPT_GOALS = demo check check-fast check-debian13 check-debezium check-monitoring check-examples check-saga check-sanitizers check-simulation bench soak simulate format lint client install-client outboxctl install-outboxctl deb
 ifeq ($(filter-out $(SCRIPT_GOALS),$(or $(MAKECMDGOALS),all)),)
 
 demo:
@@ -79,6 +81,10 @@ check-debezium:
 	@scripts/prepare check debezium && scripts/check debezium
 check-monitoring:
 	@scripts/prepare monitoring && scripts/monitoring
+check-examples:
+	@scripts/prepare examples && scripts/examples all
+check-saga:
+	@LANGUAGES="python go" scripts/prepare examples && LANGUAGES="python go" scripts/examples saga
 check-sanitizers:
 	@scripts/prepare check ctl && scripts/sanitizers
 bench:

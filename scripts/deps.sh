@@ -4,6 +4,8 @@
 #   scripts/deps.sh ctl      to build outboxctl
 #   scripts/deps.sh check    also to run all tests
 #   scripts/deps.sh bench    to build it and measure it
+#   scripts/deps.sh examples check, and the languages of examples/ (LANGUAGES="python go": only these) that have no
+#                            program in the PATH yet
 #   scripts/deps.sh deb      to build the Debian packages
 #   scripts/deps.sh lint     also for "make format" and "make lint"
 #   scripts/deps.sh monitoring  check, and Prometheus with its exporters; none of them is made a service of the machine
@@ -21,6 +23,27 @@ bench_packages=(nlohmann-json3-dev maven default-jre-headless gnuplot-nox python
 lint_packages=(clang-format clang-tidy)
 service_packages=(prometheus prometheus-postgres-exporter prometheus-sql-exporter)
 monitoring_packages=("${service_packages[@]}" curl)
+
+# The packages of a language's example: "program package" each.
+language_packages() {
+    case $1 in
+    psql) echo "jq jq" ;;
+    python) echo "python3 python3-venv" ;;
+    go) echo "go golang-go" ;;
+    node) printf '%s\n' "node nodejs" "npm npm" ;;
+    java) echo "javac default-jdk-headless" ;;
+    rust) printf '%s\n' "cargo cargo" ;;
+    esac
+}
+examples_packages() {
+    local language program package
+    for language in ${LANGUAGES:-psql python go node java rust}; do
+        while read -r program package; do
+            command -v "$program" >/dev/null || echo "$package"
+        done < <(language_packages "$language")
+    done
+    echo zlib1g-dev
+}
 
 say() { printf '%s\n' "$*"; }
 fail() {
@@ -109,10 +132,14 @@ build) packages=("${build_packages[@]}") ;;
 ctl) packages=("${ctl_packages[@]}") ;;
 check) packages=("${build_packages[@]}" "${check_packages[@]}") ;;
 deb) mapfile -t packages < <(deb_packages) ;;
+examples)
+    mapfile -t packages < <(examples_packages)
+    packages+=("${build_packages[@]}" "${check_packages[@]}")
+    ;;
 bench) packages=("${build_packages[@]}" "${bench_packages[@]}") ;;
 monitoring) packages=("${build_packages[@]}" "${check_packages[@]}" "${monitoring_packages[@]}") ;;
 lint) packages=("${build_packages[@]}" "${check_packages[@]}" "${bench_packages[@]}" "${lint_packages[@]}") ;;
-*) fail "usage: scripts/deps.sh build|ctl|check|bench|deb|lint|monitoring" ;;
+*) fail "usage: scripts/deps.sh build|ctl|check|bench|deb|lint|monitoring|examples" ;;
 esac
 
 if [ "${DEPS:-}" = skip ]; then

@@ -81,7 +81,7 @@ Shop::command(const std::vector<std::string> &words, const std::string &user,
     // entered.
     if (words[0].find('/') != std::string::npos)
         command.argv[0] = command.directory + "/" + words[0];
-    command.output = new_log(language_.name + "-" + log).string();
+    command.output = new_log(language_.name + "-" + database_.name() + "-" + log).string();
     write_file(command.output, "");
     command.environment = {{"PGHOST", "127.0.0.1"},
                            {"PGPORT", std::to_string(cluster().port())},

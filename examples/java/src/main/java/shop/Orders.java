@@ -5,12 +5,12 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
+import java.sql.SQLException;
 import java.util.Map;
 import java.util.UUID;
 import org.hibernate.Session;
 import org.hibernate.SessionFactory;
 import org.hibernate.cfg.Configuration;
-import org.hibernate.exception.ConstraintViolationException;
 
 /**
  * The order service: reads an order a line, {"customer": "ada", "cents": 2500}, and answers with its id. A line of
@@ -45,10 +45,11 @@ class Orders {
         try {
             // Commits at its end, and rolls back on any exception.
             return Long.toString(sessions.fromTransaction(session -> placeOrder(session, customer, cents)));
-        } catch (RuntimeException error) { // what the commit throws is wrapped: neither order nor event
+        } catch (RuntimeException error) { // neither order nor event
+            // A constraint, also one of the commit, whose error Hibernate wraps in another class.
             for (Throwable cause = error; cause != null; cause = cause.getCause()) {
-                if (cause instanceof ConstraintViolationException) {
-                    return "refused: " + cause.getMessage().lines().findFirst().orElse("");
+                if (cause instanceof SQLException refusal && refusal.getSQLState().startsWith("23")) {
+                    return "refused: " + refusal.getMessage().lines().findFirst().orElse("");
                 }
             }
             throw error;
