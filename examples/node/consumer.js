@@ -25,7 +25,6 @@ function readOrder(message) {
   throw new Unreadable('an order has a customer and cents')
 }
 
-// begin: consume
 /** Everything in a transaction has to go through its one client: pool.query() would take another connection. */
 async function inTransaction(work) {
   const client = await pool.connect()
@@ -42,6 +41,7 @@ async function inTransaction(work) {
   }
 }
 
+// begin: consume
 /** The mark and the effect commit together, or neither. */
 function processMessage(message) {
   return inTransaction(async (client) => {
@@ -56,6 +56,7 @@ function processMessage(message) {
       [customer, cents])
   })
 }
+// end: consume
 
 /** kafkajs commits the offset after this has resolved. If it rejects, the message comes again. */
 async function eachMessage({ topic, partition, message }) {
@@ -68,7 +69,6 @@ async function eachMessage({ topic, partition, message }) {
       [topic, partition, message.offset, message.value, error.message])
   }
 }
-// end: consume
 
 const kafka = new Kafka({ brokers: process.env.KAFKA.split(','), logLevel: logLevel.WARN })
 const consumer = kafka.consumer({

@@ -44,6 +44,7 @@ def process(connection: psycopg.Connection, record: Message) -> None:
             " do update set orders = b.orders + 1, cents = b.cents + excluded.cents",
             (customer, cents),
         )
+# end: consume
 
 
 def set_aside(connection: psycopg.Connection, record: Message, error: Exception) -> None:
@@ -65,7 +66,6 @@ def consume(connection: psycopg.Connection, consumer: Consumer, record: Message)
     except KafkaException as error:
         if error.args[0].code() != KafkaError._STATE:  # the partition is another member's by now
             raise
-# end: consume
 
 
 def main() -> None:

@@ -40,6 +40,7 @@ def place_order(session: Session, customer: str, cents: int) -> int:
     payload = {"order_id": order.id, "customer": customer, "cents": cents}
     emit(session, "order", str(order.id), "order.placed", payload)
     return order.id
+# end: emit
 
 
 def handle(sessions: sessionmaker[Session], request: dict[str, Any]) -> str:
@@ -49,7 +50,6 @@ def handle(sessions: sessionmaker[Session], request: dict[str, Any]) -> str:
     except IntegrityError as error:  # also from the commit: no order, no event
         return f"refused: {error.orig}".splitlines()[0]
     return str(order_id)  # the commit is done
-# end: emit
 
 
 def main() -> None:

@@ -14,7 +14,6 @@ namespace
 {
 
 constexpr int kEndedByTerm = 128 + SIGTERM;
-constexpr size_t kShown = 3000; // characters of a log in a failure
 
 std::string
 built(const std::string &language)
@@ -132,28 +131,23 @@ Shop::end()
         const std::optional<int> status = consumer.process().wait_for(std::chrono::seconds(20));
         if (!status)
             return testing::AssertionFailure() << "a consumer did not end when it was asked to\n"
-                                               << consumers_said();
+                                               << said();
         if (!WIFEXITED(*status) ||
             (WEXITSTATUS(*status) != 0 && WEXITSTATUS(*status) != language_.end_status))
             return testing::AssertionFailure()
                    << "a consumer ended with " << describe_status(*status) << "\n"
-                   << consumers_said();
+                   << said();
     }
     return testing::AssertionSuccess();
 }
 
 std::string
-Shop::consumers_said() const
+Shop::said() const
 {
     std::string text;
     for (const Service &consumer : consumers_)
-    {
-        const std::string all = consumer.output();
-        text += "--- a consumer:\n" + all.substr(all.size() - std::min(all.size(), kShown));
-    }
-    const std::string all = orders_->output();
-    return text + "--- the order service:\n" +
-           all.substr(all.size() - std::min(all.size(), kShown));
+        text += "--- a consumer:\n" + consumer.last_output();
+    return text + "--- the order service:\n" + orders_->last_output();
 }
 
 } // namespace outbox::test

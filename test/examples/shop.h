@@ -54,8 +54,8 @@ public:
     bool supervise_until(Milliseconds limit, const std::function<bool()> &condition);
     // Ends the order service by the end of its input, the consumers by SIGTERM.
     testing::AssertionResult end();
-    // What the consumers have said, the end of it.
-    std::string consumers_said() const;
+    // What the services have said, the end of it.
+    std::string said() const;
 
 private:
     void run_sql(const std::string &file) const;

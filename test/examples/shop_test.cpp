@@ -95,7 +95,7 @@ TEST_P(Examples, EachOrderIsBilledOnceThoughConsumersAreKilledAndEventsReplayed)
     ASSERT_TRUE(shop.supervise_until(
         kLimit, [&] { return shop.placed() + shop.refused() == kOrders + 2 * kBatches; }))
         << shop.placed() << " placed, " << shop.refused() << " refused\n"
-        << shop.consumers_said();
+        << shop.said();
     EXPECT_EQ(shop.placed(), kOrders);
     EXPECT_EQ(db.value("select count(*) from orders"), std::to_string(kOrders));
     EXPECT_EQ(db.value("select count(*) from outbox.events"), std::to_string(kOrders))
@@ -104,7 +104,7 @@ TEST_P(Examples, EachOrderIsBilledOnceThoughConsumersAreKilledAndEventsReplayed)
     const std::string expected = orders_total(db);
     ASSERT_TRUE(shop.supervise_until(kLimit, [&] { return balances_total(db) == expected; }))
         << balances_total(db) << " of " << expected << "\n"
-        << shop.consumers_said();
+        << shop.said();
 
     std::cout << GetParam().name << ": " << expected << ", billed after " << since(start).count()
               << " ms, with " << killer.strikes() << " kills of a consumer\n";
@@ -117,7 +117,7 @@ TEST_P(Examples, EachOrderIsBilledOnceThoughConsumersAreKilledAndEventsReplayed)
         shop.request("c1", 1);
     EXPECT_TRUE(shop.supervise_until(
         kLimit, [&] { return db.value("select sum(orders) from balances") >= "1050"; }));
-    EXPECT_EQ(balances_total(db), orders_total(db)) << shop.consumers_said();
+    EXPECT_EQ(balances_total(db), orders_total(db)) << shop.said();
     EXPECT_EQ(db.value("select count(*) from (select customer, count(*), sum(cents) from orders "
                        "group by customer"
                        " except select customer, orders, cents from balances) as differing"),
@@ -147,14 +147,13 @@ TEST_P(Examples, ARecordThatCannotBeProcessedIsSetAsideAndStopsNoOther)
     EXPECT_TRUE(
         shop.supervise_until(kLimit, [&] { return balances_total(db) == "1 orders, 100 cents"; }))
         << balances_total(db) << "\n"
-        << shop.consumers_said();
+        << shop.said();
     EXPECT_EQ(db.value("select count(*) from refused_records"), "5");
     EXPECT_EQ(
         db.value(
             "select count(*) from refused_records where position('\\xff'::bytea in value) > 0"),
         "1");
-    EXPECT_EQ(shop.consumers()[0].ended() + shop.consumers()[1].ended(), 0)
-        << shop.consumers_said();
+    EXPECT_EQ(shop.consumers()[0].ended() + shop.consumers()[1].ended(), 0) << shop.said();
     EXPECT_TRUE(shop.end());
 }
 

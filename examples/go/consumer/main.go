@@ -67,6 +67,8 @@ func process(ctx context.Context, pool *pgxpool.Pool, record *kgo.Record) error 
 	})
 }
 
+// end: consume
+
 // consume sets aside what can never be processed, as it must not stop what is behind it.
 func consume(ctx context.Context, pool *pgxpool.Pool, record *kgo.Record) error {
 	err := process(ctx, pool, record)
@@ -98,8 +100,6 @@ func run(ctx context.Context, pool *pgxpool.Pool, client *kgo.Client) error {
 		client.AllowRebalance() // not before: no other member has these partitions while their records are processed
 	}
 }
-
-// end: consume
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)

@@ -67,6 +67,7 @@ async fn process(pool: &PgPool, name: &str, record: &BorrowedMessage<'_>) -> Res
     }
     Ok(transaction.commit().await?)
 }
+// end: consume
 
 /// Sets aside what can never be processed, as it must not stop what is behind it.
 async fn consume(pool: &PgPool, name: &str, record: &BorrowedMessage<'_>) -> sqlx::Result<()> {
@@ -101,7 +102,6 @@ async fn run(pool: &PgPool, name: &str, consumer: &StreamConsumer) -> Result<(),
         }
     }
 }
-// end: consume
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {

@@ -53,6 +53,7 @@ class Billing {
             effect.executeUpdate();
         }
     }
+    // end: consume
 
     /** What only the record is to blame for: no JSON, errors about data (class 22), constraints (class 23). */
     private static boolean isPoison(Exception error) {
@@ -101,7 +102,6 @@ class Billing {
             }
         }
     }
-    // end: consume
 
     public static void main(String[] arguments) throws Exception {
         var settings = new Properties();

@@ -38,6 +38,7 @@ class Orders {
         emit(session, "order", order.id.toString(), "order.placed", payload);
         return order.id;
     }
+    // end: emit
 
     static String handle(SessionFactory sessions, JsonNode request) {
         var customer = request.required("customer").asText();
@@ -55,7 +56,6 @@ class Orders {
             throw error;
         }
     }
-    // end: emit
 
     public static void main(String[] arguments) throws IOException {
         var environment = System.getenv();

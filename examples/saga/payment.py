@@ -1,0 +1,30 @@
+"""The payment service: takes the money of an order, and gives it back when the order is cancelled."""
+
+from typing import Any
+
+import psycopg
+
+from service import consume, emit
+
+
+def take(connection: psycopg.Connection, _: str, order: dict[str, Any]) -> None:
+    taken = connection.execute(
+        "update accounts set cents = cents - %(cents)s where customer = %(customer)s and cents >= %(cents)s", order
+    ).rowcount
+    if taken:
+        connection.execute("insert into payments values (%(id)s, %(customer)s, %(cents)s, 'taken')", order)
+    emit(connection, "payment.taken" if taken else "payment.refused", order)
+
+
+def give_back(connection: psycopg.Connection, _: str, order: dict[str, Any]) -> None:
+    """order.placed came before, as it has the same key: if nothing was taken, nothing will be."""
+    refunded = connection.execute(
+        "update payments set state = 'refunded' where order_id = %(id)s and state = 'taken'", order
+    ).rowcount
+    if refunded:
+        connection.execute("update accounts set cents = cents + %(cents)s where customer = %(customer)s", order)
+        emit(connection, "payment.refunded", order)
+
+
+if __name__ == "__main__":
+    consume("payment", ["order"], {"order.placed": take, "order.cancelled": give_back})

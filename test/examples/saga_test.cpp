@@ -1,0 +1,278 @@
+// The services of examples/saga, while everything is killed at random.
+#include <csignal>
+#include <cstdlib>
+#include <functional>
+#include <iostream>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "service.h"
+#include "support/kafka_cluster.h"
+#include "support/pg.h"
+#include "support/pg_cluster.h"
+#include "support/seed.h"
+#include "support/tree.h"
+#include "support/workspace.h"
+
+using namespace outbox::test;
+
+namespace
+{
+
+constexpr auto kSettleLimit = std::chrono::minutes(3);
+constexpr auto kOrderTimeout = std::chrono::seconds(5);
+const std::vector<std::string> kDatabases = {"orders", "payment", "stock", "shipping"};
+
+std::chrono::seconds
+duration()
+{
+    const char *minutes = std::getenv("OUTBOX_SAGA_MINUTES");
+    return std::chrono::seconds(
+        static_cast<int>(60 * std::atof(minutes != nullptr ? minutes : "1")));
+}
+
+// The servers, the services and the customers.
+class Saga
+{
+public:
+    Saga() : postgres_("saga")
+    {
+        kafka_.start();
+        for (const char *topic : {"order", "payment", "stock", "shipping"})
+            kafka_.create_topic(std::string("outbox.event.") + topic);
+        postgres_.init({{"outbox.bootstrap_servers", kafka_.bootstrap()},
+                        {"outbox.backoff_max", "2s"},
+                        {"max_worker_processes", "16"}});
+        postgres_.expect_kill();
+        postgres_.start();
+        Db(postgres_, "postgres").exec("create role saga login");
+        for (const std::string &database : kDatabases)
+            create(database);
+        services_.emplace_back(command("orders", {python(), "orders.py"}));
+        services_.emplace_back(command("payment", {python(), "payment.py"}));
+        services_.emplace_back(command("stock", {directory() + "/bin/stock"}));
+        services_.emplace_back(command("shipping", {directory() + "/bin/shipping"}));
+        const Command customers = command("customers", {python(), "customers.py"});
+        answers_ = customers.output;
+        customers_ = std::make_unique<Process>(customers);
+    }
+
+    PgCluster &postgres() { return postgres_; }
+    RealKafka &kafka() { return kafka_; }
+    Service &service(size_t index) { return services_.at(index); }
+
+    void supervise_for(Milliseconds time)
+    {
+        const auto end = Clock::now() + time;
+        wait_until(time + Milliseconds(100),
+                   [&]
+                   {
+                       supervise();
+                       return Clock::now() >= end;
+                   });
+    }
+
+    // The customers order no more, and each has got its answer.
+    bool customers_end()
+    {
+        customers_->signal(SIGTERM);
+        return wait_until(kSettleLimit,
+                          [&]
+                          {
+                              supervise();
+                              return !customers_->running();
+                          });
+    }
+
+    // What report.py says when all adds up, or at last.
+    Finished settle()
+    {
+        Finished report;
+        wait_until(kSettleLimit,
+                   [&]
+                   {
+                       supervise();
+                       report = this->report();
+                       return report.ok();
+                   });
+        return report;
+    }
+
+    Finished report()
+    {
+        Command report({"bash", "-c", R"("$0" report.py <"$1")", python(), answers_});
+        report.directory = directory();
+        report.environment = {{"PGHOST", "127.0.0.1"},
+                              {"PGPORT", std::to_string(postgres_.port())},
+                              {"PGUSER", "postgres"}};
+        return run(report);
+    }
+
+    void end_services()
+    {
+        for (Service &service : services_)
+        {
+            const std::optional<int> status = service.stop();
+            EXPECT_TRUE(status.has_value() && *status == 0)
+                << (status ? describe_status(*status) : "it did not end") << "\n"
+                << service.last_output();
+        }
+    }
+
+private:
+    static std::string directory() { return in_build("examples/saga"); }
+    static std::string python() { return in_build("examples/python/venv/bin/python"); }
+
+    void create(const std::string &database)
+    {
+        Db(postgres_, "postgres").exec("create database " + database);
+        run_or_throw(Command({PgCluster::program("psql"), "-q", "-X", "-v", "ON_ERROR_STOP=1", "-d",
+                              postgres_.conninfo(database), "-f",
+                              in_source("examples/saga/" + database + ".sql")}));
+    }
+
+    Command command(const std::string &name, const std::vector<std::string> &words)
+    {
+        Command command(words);
+        command.directory = directory();
+        command.output = new_log("saga-" + name).string();
+        write_file(command.output, "");
+        command.environment = {{"PGHOST", "127.0.0.1"},
+                               {"PGPORT", std::to_string(postgres_.port())},
+                               {"PGDATABASE", name},
+                               {"PGUSER", "saga"},
+                               {"KAFKA", kafka_.bootstrap()},
+                               {"PORT", std::to_string(http_port_)},
+                               {"ORDERS", "http://127.0.0.1:" + std::to_string(http_port_)},
+                               {"ORDER_TIMEOUT", std::to_string(kOrderTimeout.count()) + " s"}};
+        return command;
+    }
+
+    void supervise()
+    {
+        for (Service &service : services_)
+            service.supervise();
+    }
+
+    RealKafka kafka_;
+    PgCluster postgres_;
+    const int http_port_ = free_port();
+    std::vector<Service> services_;
+    std::string answers_;
+    std::unique_ptr<Process> customers_;
+};
+
+void
+kill_relay(Saga &saga, const std::string &database)
+{
+    const std::optional<std::string> pid =
+        Db(saga.postgres(), database).exec("select pid from outbox.relay_status").field(0);
+    if (pid)
+        kill(std::stoi(*pid), SIGKILL); // it may be gone already
+}
+
+// What can happen, and how often in a hundred times.
+struct Accident
+{
+    int share;
+    const char *name;
+    std::function<void(Saga &, std::mt19937 &)> happen;
+};
+
+const std::vector<Accident> &
+accidents()
+{
+    static const std::vector<Accident> all = {
+        {50, "a service killed",
+         [](Saga &saga, std::mt19937 &random) { saga.service(random() % 4).kill_and_restart(); }},
+        {10, "a service away for longer than orders wait",
+         [](Saga &saga, std::mt19937 &random)
+         { saga.service(1 + random() % 2).kill_for(2 * kOrderTimeout); }},
+        {12, "a relay killed",
+         [](Saga &saga, std::mt19937 &random) { kill_relay(saga, kDatabases[random() % 4]); }},
+        {8, "PostgreSQL killed",
+         [](Saga &saga, std::mt19937 &)
+         {
+             saga.postgres().kill9();
+             saga.postgres().start();
+         }},
+        {7, "PostgreSQL restarted", [](Saga &saga, std::mt19937 &) { saga.postgres().restart(); }},
+        {8, "Kafka killed",
+         [](Saga &saga, std::mt19937 &)
+         {
+             saga.kafka().kill9();
+             saga.kafka().start();
+         }},
+        {5, "Kafka restarted",
+         [](Saga &saga, std::mt19937 &)
+         {
+             saga.kafka().stop();
+             saga.kafka().start();
+         }}};
+    return all;
+}
+
+const Accident &
+choose(std::mt19937 &random)
+{
+    int left = static_cast<int>(random() % 100);
+    for (const Accident &accident : accidents())
+        if ((left -= accident.share) < 0)
+            return accident;
+    return accidents()[0];
+}
+
+// A server that is just coming back from the last accident may miss the next one.
+void
+strike(Saga &saga, const Accident &accident, std::mt19937 &random,
+       std::map<std::string, int> &happened)
+{
+    try
+    {
+        accident.happen(saga, random);
+        ++happened[accident.name];
+    }
+    catch (const SqlError &error)
+    {
+        ++happened["an accident that found no server"];
+    }
+}
+
+} // namespace
+
+TEST(Saga, MoneyAndGoodsAddUpThoughEverythingIsKilledAtRandom)
+{
+    Saga saga;
+    std::mt19937 random(choose_seed());
+    std::map<std::string, int> happened;
+    const auto end = Clock::now() + duration();
+    saga.supervise_for(std::chrono::seconds(3));
+    // Whatever chance brings, some orders are to run out of time, and each kind of server is to be
+    // away once.
+    for (const size_t first : {1, 2, 3, 5})
+    {
+        strike(saga, accidents()[first], random, happened);
+        saga.supervise_for(std::chrono::seconds(3));
+    }
+    while (Clock::now() < end)
+    {
+        strike(saga, choose(random), random, happened);
+        saga.supervise_for(Milliseconds(500 + random() % 4000));
+    }
+    EXPECT_TRUE(saga.customers_end()) << "customers still have no answer";
+    const Finished report = saga.settle();
+    std::cout << report.output;
+    for (const auto &[name, times] : happened)
+        std::cout << name << ": " << times << " times\n";
+    EXPECT_TRUE(report.ok()) << "it does not add up";
+    for (const char *way :
+         {" shipped\n", "payment.refused", "stock.refused", "shipping.refused", "timeout"})
+        EXPECT_NE(report.output.find(way), std::string::npos) << "no order ended so: " << way;
+    saga.end_services();
+    EXPECT_TRUE(saga.report().ok()) << "it did not stay so";
+    for (const std::string &line : saga.postgres().new_crashes())
+        ADD_FAILURE() << "server crash: " << line;
+    saga.postgres().stop();
+    saga.kafka().stop();
+}
