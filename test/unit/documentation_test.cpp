@@ -40,8 +40,8 @@ std::vector<fs::path>
 pages()
 {
     std::vector<fs::path> found = files("docs", ".md");
-    for (const char *path :
-         {"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "client/README.md", "bgworker/README.md"})
+    for (const char *path : {"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "client/README.md",
+                             "bgworker/README.md", "examples/README.md"})
         found.emplace_back(in_source(path));
     return found;
 }
