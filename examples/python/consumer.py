@@ -23,7 +23,7 @@ POISON = (ValueError, TypeError, LookupError, psycopg.DataError, psycopg.Integri
 def read_order(value: bytes) -> tuple[str, int]:
     order = json.loads(value)
     customer, cents = order["customer"], order["cents"]
-    if not isinstance(customer, str) or not isinstance(cents, int):
+    if type(customer) is not str or type(cents) is not int:  # isinstance() would take true for an integer
         raise TypeError("an order has a customer and cents")
     return customer, cents
 

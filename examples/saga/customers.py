@@ -1,4 +1,4 @@
-"""Customers: order at random until SIGTERM, and ask again with the same key until they get an answer.
+"""Customers: order at random until SIGTERM or Ctrl-C, and ask again with the same key until they get an answer.
 
 ORDERS is the address of the order service. Prints "key id" for each order, and ends when all have been answered.
 """
@@ -55,7 +55,8 @@ def order_on() -> None:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, lambda *_: stopping.set())
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stopping.set())
     sources = [threading.Thread(target=order_on) for _ in range(SOURCES)]
     for source in sources:
         source.start()

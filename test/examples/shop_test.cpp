@@ -132,23 +132,26 @@ TEST_P(Examples, ARecordThatCannotBeProcessedIsSetAsideAndStopsNoOther)
     Shop shop(GetParam());
     Db db = shop.connect();
     // One key, so one partition: the good one is behind all of them.
-    db.exec("select outbox.emit_bytes('order', '1', 'order.placed', '\\xff00'::bytea)");
-    db.exec("select outbox.emit('order', '1', 'order.placed', '[1]')");
+    const std::vector<std::string> unreadable = {
+        R"(outbox.emit_bytes('order', '1', 'order.placed', '\xff00'))",
+        R"(outbox.emit_bytes('order', '1', 'order.placed', '\x00'))",
+        R"(outbox.emit_bytes('order', '1', 'order.placed', '{"customer": "c\\u0000", "cents": 100}'))",
+        R"(outbox.emit('order', '1', 'order.placed', null))", // a tombstone
+        R"(outbox.emit('order', '1', 'order.placed', '[1]'))",
+        R"(outbox.emit('order', '1', 'order.placed', '{"cents": 100}'))",
+        R"(outbox.emit('order', '1', 'order.placed', '{"customer": "c1", "cents": "many"}'))",
+        R"(outbox.emit('order', '1', 'order.placed', '{"customer": "c1", "cents": true}'))",
+        R"(outbox.emit('order', '1', 'order.placed', '{"customer": "c1", "cents": 1e30}'))"};
+    for (const std::string &event : unreadable)
+        db.exec("select " + event);
+    db.exec("select outbox.emit('order', '1', 'order.seen', '[]')"); // none of its business
     db.exec(
-        "select outbox.emit('order', '1', 'order.placed', '{\"order_id\": 1, \"cents\": 100}')");
-    db.exec("select outbox.emit('order', '1', 'order.placed',"
-            " '{\"order_id\": 1, \"customer\": \"c1\", \"cents\": \"many\"}')");
-    db.exec("select outbox.emit('order', '1', 'order.placed', null)"); // a tombstone
-    db.exec(
-        "select outbox.emit('order', '1', 'order.seen', '{\"by\": \"nobody\"}')"); // none of its
-                                                                                   // business
-    db.exec("select outbox.emit('order', '1', 'order.placed',"
-            " '{\"order_id\": 1, \"customer\": \"c1\", \"cents\": 100}')");
+        R"(select outbox.emit('order', '1', 'order.placed', '{"customer": "c1", "cents": 100}'))");
     EXPECT_TRUE(
         shop.supervise_until(kLimit, [&] { return balances_total(db) == "1 orders, 100 cents"; }))
         << balances_total(db) << "\n"
         << shop.said();
-    EXPECT_EQ(db.value("select count(*) from refused_records"), "5");
+    EXPECT_EQ(db.value("select count(*) from refused_records"), std::to_string(unreadable.size()));
     EXPECT_EQ(
         db.value(
             "select count(*) from refused_records where position('\\xff'::bytea in value) > 0"),
