@@ -97,6 +97,8 @@ class Requests(BaseHTTPRequestHandler):
             except psycopg.OperationalError as error:  # done or not, the client cannot know: it asks again
                 print(f"{key}: {error}", file=sys.stderr)
                 status = 503
+            except (ValueError, KeyError, TypeError, psycopg.DataError, psycopg.IntegrityError) as error:
+                print(f"{key}: {error!r}", file=sys.stderr)  # nothing of it has remained, the key neither
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(answer)))

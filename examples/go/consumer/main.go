@@ -84,7 +84,9 @@ func run(ctx context.Context, pool *pgxpool.Pool, client *kgo.Client) error {
 	for {
 		fetches := client.PollRecords(ctx, 100)
 		if ctx.Err() != nil {
-			return client.CommitMarkedOffsets(context.Background())
+			ending, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+			defer cancel()
+			return client.CommitMarkedOffsets(ending)
 		}
 		if err := fetches.Err(); err != nil {
 			return err

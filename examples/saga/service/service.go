@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -62,7 +63,9 @@ func Consume(name string, topics []string, handlers map[string]Handler) error {
 	for {
 		fetches := client.PollRecords(ctx, 100)
 		if ctx.Err() != nil {
-			return client.CommitMarkedOffsets(context.Background())
+			ending, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+			defer cancel()
+			return client.CommitMarkedOffsets(ending)
 		}
 		if err := fetches.Err(); err != nil {
 			return err
