@@ -17,6 +17,7 @@ import uuid
 SOURCES = 4  # that order side by side
 
 stopping = threading.Event()
+printing = threading.Lock()  # or lines of several threads run into one another
 
 
 def ask(key: str, body: bytes) -> int | None:
@@ -46,7 +47,8 @@ def order_once() -> None:
     if random.random() < 0.1:  # an answer that was lost on the way to the customer
         again = ask(key, body)
         assert again in (None, order_id), f"{key} is order {order_id} and order {again}"
-    print(key, order_id, flush=True)
+    with printing:
+        print(key, order_id, flush=True)
 
 
 def order_on() -> None:
