@@ -2,6 +2,24 @@
 -- (extension/trust/as_owner.cpp), and then calls the function of the same name with the suffix _as_owner, which no role is granted.
 -- Upgrades run this file too: "or replace" everywhere.
 
+create or replace function outbox.require_subscription(name text)
+returns void
+language plpgsql volatile parallel unsafe
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if require_subscription.name is distinct from 'default' then
+    -- It stays up to the end of the transaction, also one whose snapshot is older than its end.
+    perform from outbox.subscriptions s where s.name = require_subscription.name for key share;
+    if not found then
+      perform outbox.raise_no_subscription(require_subscription.name);
+    end if;
+  end if;
+end
+$$;
+comment on function outbox.require_subscription(text) is
+  'For functions that name a subscription: an error unless there is one, which then stays up to the end of the transaction.';
+
 -- Locks and returns the row of an event; raises an error that says why there is nothing to settle.
 create or replace function outbox.delivery_to_settle(event_id uuid, subscription text)
 returns outbox.deliveries
@@ -11,6 +29,7 @@ as $$
 declare
   delivery outbox.deliveries;
 begin
+  perform outbox.hold_subscriptions(false);
   if delivery_to_settle.event_id is null then
     raise exception using errcode = 'null_value_not_allowed', message = 'event_id must not be null',
       hint = 'The view outbox.dead_letters shows the ids of failed events.';
@@ -20,12 +39,7 @@ begin
   if found then
     return delivery;
   end if;
-  if delivery_to_settle.subscription <> 'default'
-      and not exists (select from outbox.subscriptions s where s.name = delivery_to_settle.subscription) then
-    raise exception using errcode = 'undefined_object',
-      message = format('there is no subscription "%s"', delivery_to_settle.subscription),
-      hint = 'The view outbox.subscription_status shows which there are.';
-  end if;
+  perform outbox.require_subscription(delivery_to_settle.subscription);
   if exists (select from outbox.events e where e.id = delivery_to_settle.event_id) then
     raise exception using errcode = 'object_not_in_prerequisite_state',
       message = format('event %s has not failed', delivery_to_settle.event_id),
@@ -101,7 +115,8 @@ create or replace function outbox.retry_failed_as_owner(
   aggregate_type text,
   event_type text,
   since timestamptz,
-  max int)
+  max int,
+  subscription text)
 returns int
 language plpgsql volatile parallel unsafe
 set search_path = pg_catalog, pg_temp
@@ -109,13 +124,15 @@ as $$
 declare
   count int;
 begin
+  perform outbox.hold_subscriptions(false);
+  perform outbox.require_subscription(retry_failed_as_owner.subscription);
   if retry_failed_as_owner.max is null or retry_failed_as_owner.max < 1 then
     raise exception using errcode = 'invalid_parameter_value', message = 'max must be at least 1';
   end if;
   with chosen as (
     select d.seq, d.subscription from outbox.deliveries d
       join outbox.events e on e.xid = d.xid and e.seq = d.seq and e.slot = d.slot
-      where d.subscription = 'default' and d.state = 'FAILED'
+      where d.subscription = retry_failed_as_owner.subscription and d.state = 'FAILED'
         and (retry_failed_as_owner.aggregate_type is null or e.aggregate_type = retry_failed_as_owner.aggregate_type)
         and (retry_failed_as_owner.event_type is null or e.event_type = retry_failed_as_owner.event_type)
         and (retry_failed_as_owner.since is null or d.failed_at >= retry_failed_as_owner.since)
@@ -127,6 +144,14 @@ begin
   return count;
 end
 $$;
+comment on function outbox.retry_failed_as_owner(text, text, timestamptz, int, text) is
+  'The body of outbox.retry_failed().';
+
+create or replace function outbox.retry_failed_as_owner(aggregate_type text, event_type text, since timestamptz, max int)
+returns int
+language sql volatile parallel unsafe
+set search_path = pg_catalog, pg_temp
+as $$ select outbox.retry_failed_as_owner(aggregate_type, event_type, since, max, 'default') $$;
 comment on function outbox.retry_failed_as_owner(text, text, timestamptz, int) is
   'The body of outbox.retry_failed().';
 
@@ -141,6 +166,14 @@ set search_path = pg_catalog, pg_temp
 as 'MODULE_PATHNAME', 'outbox_as_owner';
 comment on function outbox.retry_failed(text, text, timestamptz, int) is
   'As outbox.retry() for failed events of a type (null: all), first refused since a time, oldest first, at most max. Returns how many.';
+
+create or replace function outbox.retry_failed(aggregate_type text, event_type text, since timestamptz, max int, subscription text)
+returns int
+language c volatile parallel unsafe security definer
+set search_path = pg_catalog, pg_temp
+as 'MODULE_PATHNAME', 'outbox_as_owner';
+comment on function outbox.retry_failed(text, text, timestamptz, int, text) is
+  'The same for what this subscription has set aside.';
 
 create or replace function outbox.discard_as_owner(event_id uuid, reason text, subscription text)
 returns boolean
@@ -204,16 +237,10 @@ begin
       detail = format('It has %s characters.', length(pause_as_owner.reason)),
       hint = 'It is shown wherever the pause is; name a place where the rest can be read.';
   end if;
+  perform outbox.hold_subscriptions(false);
+  -- It is not dropped before the pause is there.
+  perform outbox.require_subscription(pause_as_owner.subscription);
   lock table outbox.pauses in share row exclusive mode;
-  if coalesce(pause_as_owner.subscription, '') <> 'default' then
-    -- It is not dropped before the pause is there.
-    perform from outbox.subscriptions s where s.name = pause_as_owner.subscription for key share;
-    if not found then
-      raise exception using errcode = 'undefined_object',
-        message = format('there is no subscription "%s"', coalesce(pause_as_owner.subscription, 'null')),
-        hint = 'The view outbox.subscription_status shows which there are.';
-    end if;
-  end if;
   if exists (select from outbox.pauses p where p.subscription = pause_as_owner.subscription) then
     return false;
   end if;
@@ -255,6 +282,8 @@ language plpgsql volatile parallel unsafe
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+  perform outbox.hold_subscriptions(false);
+  perform outbox.require_subscription(resume_as_owner.subscription);
   delete from outbox.pauses p where p.subscription = resume_as_owner.subscription;
   if not found then
     return false;
@@ -422,7 +451,7 @@ as 'MODULE_PATHNAME', 'outbox_as_owner';
 comment on function outbox.cancel_replay(uuid) is
   'Ends a replay that waits or runs, when the transaction commits; what is on its way to Kafka by then may still arrive. False when it had ended before.';
 
-create or replace function outbox.adopt_position_as_owner()
+create or replace function outbox.adopt_position_as_owner(subscription text)
 returns boolean
 language plpgsql volatile parallel unsafe
 set search_path = pg_catalog, pg_temp
@@ -430,11 +459,13 @@ as $$
 declare
   count int;
 begin
+  perform outbox.hold_subscriptions(false);
+  perform outbox.require_subscription(adopt_position_as_owner.subscription);
   update outbox.relay_position p
     set written_by = pg_current_xact_id(), timeline = outbox.timeline(), data_directory = outbox.data_directory()
     where p.system_identifier = outbox.system_identifier()
       and p.database_oid = (select d.oid from pg_database d where d.datname = current_database())
-      and p.rows_counted is distinct from false;
+      and p.rows_counted is distinct from false and p.subscription = adopt_position_as_owner.subscription;
   get diagnostics count = row_count;
   if exists (select from outbox.relay_position p where p.written_by = pg_current_xact_id()
              group by p.subscription having count(*) > 1) then
@@ -447,11 +478,21 @@ begin
     where p.written_by = pg_current_xact_id() and p.xmin <> p.written_by::xid;
   -- Of a dump that was not restored as a whole, what is there counts as all of it.
   update outbox.relay_position p set rows_counted = null
-    where p.rows_counted and (p.system_identifier <> outbox.system_identifier() or p.xmin <> p.written_by::xid);
+    where p.rows_counted and (p.system_identifier <> outbox.system_identifier() or p.xmin <> p.written_by::xid)
+      and p.subscription = adopt_position_as_owner.subscription;
+  perform outbox.notify_relay();
   perform outbox.request_relay();
   return count > 0;
 end
 $$;
+comment on function outbox.adopt_position_as_owner(text) is
+  'The body of outbox.adopt_position().';
+
+create or replace function outbox.adopt_position_as_owner()
+returns boolean
+language sql volatile parallel unsafe
+set search_path = pg_catalog, pg_temp
+as $$ select outbox.adopt_position_as_owner('default') $$;
 comment on function outbox.adopt_position_as_owner() is
   'The body of outbox.adopt_position().';
 
@@ -462,3 +503,11 @@ set search_path = pg_catalog, pg_temp
 as 'MODULE_PATHNAME', 'outbox_as_owner';
 comment on function outbox.adopt_position() is
   'Lets a relay continue that has stopped because its position was changed by hand, or because the data directory is a copy: the row of outbox.relay_position counts as it is. Events of a dump that was restored in part are settled with what is there. False when this database has no position.';
+
+create or replace function outbox.adopt_position(subscription text)
+returns boolean
+language c volatile parallel unsafe security definer
+set search_path = pg_catalog, pg_temp
+as 'MODULE_PATHNAME', 'outbox_as_owner';
+comment on function outbox.adopt_position(text) is
+  'The same for the relay of this subscription.';

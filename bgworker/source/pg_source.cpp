@@ -201,7 +201,7 @@ PgSource::fetch(const EventKey &key, Event &event)
         {
             MemoryContextReset(event_context_);
             found = fetch_event(&tables_, key, now_, &row_);
-            skipped = found && !takes_event(row_.aggregate_type, row_.event_type);
+            skipped = found && !takes_event(row_.xid, row_.aggregate_type, row_.event_type);
         });
     if (skipped)
         skipped_++;

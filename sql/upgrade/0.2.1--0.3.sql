@@ -19,10 +19,13 @@ drop index outbox.deliveries_due;
 drop function outbox.delivery_to_settle(uuid);
 -- include dumped_rows
 -- include subscriptions
+-- include subscription_calls
 -- include current_position
 -- include dead_letters
 -- include relay_status
 -- include event_status
+-- include event_deliveries
+-- include waiting
 
 -- include operating
 -- include grants
