@@ -19,7 +19,7 @@ drop index outbox.deliveries_due;
 drop function outbox.delivery_to_settle(uuid);
 -- include dumped_rows
 -- include subscriptions
--- include subscription_calls
+-- include changing
 -- include current_position
 -- include dead_letters
 -- include relay_status

@@ -186,7 +186,9 @@ select outbox.pause('why', 'trapped'), outbox.adopt_position('trapped'), outbox.
 select outbox.drop_subscription('trapped');
 select rolsuper from pg_roles where rolname = 'outbox_test_writer';
 select count(*) from public.outbox_test_rows where n = -1;
+set client_min_messages = error;
 drop function public.outbox_test_rises() cascade;
+reset client_min_messages;
 
 select outbox.drop_subscription('s');
 -- what is left of one whose row a superuser has deleted
