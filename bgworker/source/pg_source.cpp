@@ -26,6 +26,8 @@ OpenResult
 PgSource::open()
 {
     OpenResult opened = open_events(&tables_);
+    if (opened == OpenResult::opened && !is_extension_of_subscription())
+        opened = OpenResult::missing;
     if (opened == OpenResult::opened)
         opened = lock_table("deliveries", RowExclusiveLock);
     if (opened == OpenResult::opened)

@@ -4,6 +4,7 @@
 
 #include "extension/core/type_pattern.h"
 #include "extension/server/text_view.h"
+#include "extension/trust/own_relations.h"
 
 extern "C"
 {
@@ -48,6 +49,7 @@ struct Span
 
 const char *served = kDefault;
 char version[16]; // of its row
+Oid table;        // that its row was read from
 Span *spans;      // the last one first
 int span_count;
 
@@ -143,6 +145,7 @@ read_subscription(Datum *options)
     Datum values[] = {subscription_datum()};
     const MemoryContext outer = CurrentMemoryContext;
     SubscriptionRow row = SubscriptionRow::there;
+    table = find_own_relation("subscriptions");
     spi_connect();
     spi_execute(kSelect, 1, types, values, SPI_OK_SELECT);
     if (SPI_processed == 1)
@@ -175,6 +178,12 @@ subscription_changed()
     const bool same = SPI_processed > 0;
     SPI_finish();
     return !same;
+}
+
+bool
+is_extension_of_subscription()
+{
+    return serves_default() || find_own_relation("subscriptions") == table;
 }
 
 bool

@@ -28,6 +28,9 @@ SubscriptionRow read_subscription(Datum *options);
 // Whether it is another one than was read, or missing.
 bool subscription_changed();
 
+// False: the extension was created again, where nobody has asked for the subscription.
+bool is_extension_of_subscription();
+
 // Whether the subscription takes an event of this transaction and of these types: they, or what
 // they begin with, are in the lists that held when it was committed. Types are those of the row, or
 // null.

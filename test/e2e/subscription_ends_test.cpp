@@ -1,10 +1,30 @@
 // What open transactions, copies, dumps and ended processes leave of subscriptions.
+#include <sstream>
+#include <unistd.h>
+
 #include "subscription_scene.h"
 
 using namespace outbox::test;
 
 namespace
 {
+
+// Processor time that the relays of subscriptions have taken, in seconds.
+double
+processor_time(Scene &scene)
+{
+    double ticks = 0;
+    for (const std::string &pid :
+         scene.db.column("select pid from outbox.subscription_status where pid is not null"))
+    {
+        const std::string stat = read_file("/proc/" + pid + "/stat");
+        std::istringstream fields(stat.substr(stat.rfind(')') + 2));
+        std::string field;
+        for (int i = 3; i <= 15 && fields >> field; ++i)
+            ticks += i >= 14 ? std::stod(field) : 0;
+    }
+    return ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
+}
 
 // Whether the ring says so while events are emitted.
 bool
@@ -116,6 +136,74 @@ TEST(SubscriptionEnds, ACopyOfTheDatabaseSendsNothingToTheirPlaces)
     admin.exec("drop database " + copy);
 }
 
+// With the extension goes what asked for it, at once.
+TEST(SubscriptionEnds, NothingOfAnExtensionThatIsCreatedAgainIsSentToTheirPlaces)
+{
+    OwnCluster server;
+    Scene scene(server);
+    scene.create("former");
+    const std::string id = scene.emit();
+    EXPECT_EQ(scene.sent("former", 1), Ids{id});
+    scene.db.exec("drop extension outbox; create extension outbox");
+    const std::string next = scene.emit();
+    EXPECT_EQ(scene.db.value("select outbox.wait_published($1, '20 s')", next), "t");
+    EXPECT_TRUE(wait_until(kLimit,
+                           [&]
+                           {
+                               return scene.db.value("select count(*) from pg_stat_activity where "
+                                                     "application_name like 'outbox relay %'") ==
+                                      "0";
+                           }));
+    EXPECT_EQ(scene.sent("former", 1), Ids{id});
+}
+
+// A dump takes none of them: a restored copy sends nothing to their places. What of events it says
+// is what `default` had published.
+TEST(SubscriptionEnds, ADumpHasNoneAndIsRightAboutWhatWasPublished)
+{
+    if (!PgCluster::can_dump())
+        GTEST_SKIP() << kCannotDump;
+    OwnCluster server;
+    Scene scene(server);
+    scene.create("dumped");
+    scene.create("dead", "", "127.0.0.1:1");
+    const std::string published = scene.emit();
+    EXPECT_EQ(scene.sent("dumped", 1), Ids{published});
+    EXPECT_EQ(scene.db.value("select outbox.drain('20 s', 'default')"), "t");
+    scene.db.exec("insert into outbox.deliveries (seq, xid, slot, event_id, lane, topic, "
+                  "partition_key, state, blocking, attempts, subscription) select e.seq, e.xid, "
+                  "e.slot, e.id, 1, 't', 'k', 'FAILED', true, 3, 'dead' from outbox.events e");
+    scene.db.exec("select outbox.pause('test')");
+    EXPECT_TRUE(scene.database.reaches_state("paused"));
+    const std::string waiting = scene.emit(); // `default` has not published it, `dumped` has
+    EXPECT_EQ(scene.sent("dumped", 2), (Ids{published, waiting}));
+    const std::string name = scene.database.name() + "_restored";
+    Db admin(server, "postgres");
+    admin.exec("create database " + name);
+    Db db(server, name);
+    const std::string file = run_dir() / unique_name("dump.");
+    EXPECT_EQ(run_or_throw(Command({PgCluster::dump_program("pg_dump"), "--format=custom",
+                                    "--file=" + file,
+                                    "--dbname=" + server.conninfo(scene.database.name())})),
+              "");
+    run_or_throw(Command({PgCluster::dump_program("pg_restore"), "--exit-on-error",
+                          "--dbname=" + server.conninfo(name), file}));
+    EXPECT_EQ(db.value("select (select count(*) from outbox.subscriptions) + "
+                       "(select count(*) from outbox.subscription_history) + "
+                       "(select count(*) from outbox.deliveries)"),
+              "0");
+    const auto status = [&](const std::string &id)
+    { return db.value("select status from outbox.event_deliveries($1)", id); };
+    EXPECT_NE(status(waiting), "PUBLISHED");
+    EXPECT_TRUE(wait_until(kLimit, [&] { return status(published) == "PUBLISHED"; }));
+    EXPECT_EQ(db.value("select outbox.resume()"), "t");
+    EXPECT_EQ(db.value("select outbox.wait_published($1, '20 s')", waiting), "t");
+    EXPECT_EQ(scene.sent("", 2), (Ids{published, waiting}));
+    EXPECT_EQ(scene.sent("dumped", 2), (Ids{published, waiting}));
+    db = Db(server, "postgres");
+    admin.exec("drop database " + name);
+}
+
 // Who may see the state of one sees no value of its configuration.
 TEST(SubscriptionEnds, AConfigurationThatIsNotUsableIsShownWithoutItsSecrets)
 {
@@ -155,4 +243,9 @@ TEST(SubscriptionEnds, OnesThatHaveNothingToDoWriteNoWal)
                                return scene.db.value("select pg_current_wal_insert_lsn()") ==
                                       before;
                            }));
+    const double before = processor_time(scene);
+    scene.db.exec("select pg_sleep(20)");
+    const double share = (processor_time(scene) - before) / 20;
+    RecordProperty("share_of_a_core", std::to_string(share));
+    EXPECT_LT(share, 0.04) << "of a core, all 16 of them";
 }
