@@ -22,7 +22,7 @@ EXTENSION = extension/outbox
 EXTVERSION = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" extension/outbox.control)
 
 # The installation script, in the order in which its parts need each other.
-SQL_PARTS = older_objects schema library events emit routes relay deliveries lane_key restore subscription_columns subscriptions changing status dead_letters relay_status event_status event_deliveries waiting consumers idempotency expiry ring stats replay operating identity grants closed
+SQL_PARTS = older_objects schema library events emit routes relay deliveries lane_key restore subscription_columns subscriptions changing status dead_letters relay_status event_status event_deliveries waiting consumers idempotency expiry ring stats replay operating pausing identity grants closed
 SQL_SCRIPT = extension/outbox--$(EXTVERSION).sql
 # Scripts of released versions are never changed; the one from the last of them is made of parts too.
 DATA = $(wildcard extension/released/outbox--*.sql)

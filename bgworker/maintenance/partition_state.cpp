@@ -15,8 +15,8 @@ lock_ring_tables()
     return OidIsValid(get_extension_oid("outbox", true)) &&
            lock_wholly("relay_position", AccessShareLock) &&
            lock_wholly("deliveries", RowExclusiveLock) && lock_wholly("ticks", RowExclusiveLock) &&
-           lock_wholly("ring", RowExclusiveLock) &&
-           lock_wholly("subscriptions", AccessShareLock) && lock_replay_tables() != OpenResult::locked;
+           lock_wholly("ring", RowExclusiveLock) && lock_wholly("subscriptions", AccessShareLock) &&
+           lock_replay_tables() != OpenResult::locked;
 }
 
 void
@@ -47,8 +47,7 @@ is_lagging(int slot, const Reader &reader)
 {
     if (reader.max_lag.seconds == 0)
         return false;
-    const TimestampTz limit =
-        GetCurrentTimestamp() - reader.max_lag.seconds * INT64CONST(1000000);
+    const TimestampTz limit = GetCurrentTimestamp() - reader.max_lag.seconds * INT64CONST(1000000);
     return reader.attached_at < limit && holds_since(slot, reader, limit);
 }
 

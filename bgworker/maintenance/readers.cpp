@@ -43,8 +43,8 @@ constexpr const char *kRefusedBefore =
 
 // Of partition %d, twice.
 constexpr const char *kPublishedBefore =
-    "select exists (select from (select p.from_snapshot as reached from " POSITION ") p, "
-    PUBLISHED_BY_THEN "o where o.snapshot is not null and (exists ("
+    "select exists (select from (select p.from_snapshot as reached from " POSITION
+    ") p, " PUBLISHED_BY_THEN "o where o.snapshot is not null and (exists ("
     " select from outbox.events_%d e where e.xid >= pg_snapshot_xmax(p.reached)::text::bigint "
     " and e.xid < pg_snapshot_xmax(o.snapshot)::text::bigint "
     " and outbox.visible_in(e.xid, o.snapshot)) or exists ("

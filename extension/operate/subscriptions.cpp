@@ -104,9 +104,9 @@ extern "C"
     {
         if (PG_ARGISNULL(1))
             PG_RETURN_BOOL(true);
-        PG_RETURN_BOOL(!PG_ARGISNULL(0) &&
-                       outbox::matches_any(PG_GETARG_DATUM(1),
-                                           outbox::text_view(PG_GETARG_TEXT_PP(0))));
+        PG_RETURN_BOOL(
+            !PG_ARGISNULL(0) &&
+            outbox::matches_any(PG_GETARG_DATUM(1), outbox::text_view(PG_GETARG_TEXT_PP(0))));
     }
 
     Datum outbox_hold_subscriptions(PG_FUNCTION_ARGS)

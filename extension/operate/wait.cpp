@@ -1,7 +1,8 @@
 // Waiting for the relay: until an event is published, or all are.
 
+#include "deadline.h"
+
 #include "extension/emit/transaction.h"
-#include "extension/server/arguments.h"
 #include "extension/server/rolled_back.h"
 #include "extension/shared/subscription_slots.h"
 #include "extension/trust/kept_statement.h"
@@ -13,30 +14,7 @@ namespace outbox
 namespace
 {
 
-// A waiting session holds its statement's snapshot, which holds VACUUM back.
-constexpr int64 kLongestWaitUs = USECS_PER_DAY;
 constexpr long kLookAgainMs = 1000;
-
-// By the steady clock.
-class Deadline
-{
-public:
-    explicit Deadline(int64 us) : us_(us) { INSTR_TIME_SET_CURRENT(begin_); }
-
-    // 0: it has passed.
-    long milliseconds_left() const
-    {
-        instr_time now;
-        INSTR_TIME_SET_CURRENT(now);
-        INSTR_TIME_SUBTRACT(now, begin_);
-        const int64 left = us_ - static_cast<int64>(INSTR_TIME_GET_MICROSEC(now));
-        return left <= 0 ? 0 : static_cast<long>((left + 999) / 1000);
-    }
-
-private:
-    instr_time begin_;
-    int64 us_;
-};
 
 struct Awaited
 {
@@ -303,8 +281,7 @@ add_subscriptions(const char *name, MemoryContext outer, List *&found)
     Datum value = name == nullptr ? 0 : CStringGetTextDatum(name);
     const char nulls[] = {name == nullptr ? 'n' : ' ', '\0'};
     connect_spi();
-    const uint64 count =
-        run_statement(&find_subscriptions, &value, nulls, SPI_OK_SELECT, false, 0);
+    const uint64 count = run_statement(&find_subscriptions, &value, nulls, SPI_OK_SELECT, false, 0);
     for (uint64 i = 0; i < count; i++)
     {
         bool is_null;
@@ -370,9 +347,8 @@ void
 require_timeout(FunctionCallInfo fcinfo)
 {
     if (PG_ARGISNULL(0))
-        ereport(ERROR,
-                (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("timeout must not be null"),
-                 errhint("Pass how long to wait, for example '1 min'.")));
+        ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("timeout must not be null"),
+                        errhint("Pass how long to wait, for example '1 min'.")));
     refuse_unfit_transaction("drain");
 }
 
@@ -384,21 +360,6 @@ require_event(FunctionCallInfo fcinfo)
                         errmsg("%s must not be null", PG_ARGISNULL(0) ? "event_id" : "timeout"),
                         errhint("Pass the id that outbox.emit() returned.")));
     refuse_unfit_transaction("wait_published");
-}
-
-Deadline
-deadline_after(Datum timeout)
-{
-    const int64 us = microseconds_of(timeout, 2 * kLongestWaitUs);
-    if (us > kLongestWaitUs)
-        ereport(
-            ERROR,
-            (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-             errmsg("timeout must not be longer than a day"),
-             errdetail("It is %s.", DatumGetCString(DirectFunctionCall1(interval_out, timeout))),
-             errhint("Call it again, in another statement: while one waits, VACUUM keeps "
-                     "the rows that it sees.")));
-    return Deadline(us);
 }
 
 } // namespace

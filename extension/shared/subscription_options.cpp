@@ -138,8 +138,8 @@ check_subscription_options(Jsonb *options)
                         has_servers = has_servers ||
                                       (strcmp(name, "bootstrap_servers") == 0 && text[0] != '\0');
                         has_lag = has_lag || strcmp(name, kMaxLag) == 0;
-                        detaches = detaches ||
-                                   (strcmp(name, kOnLag) == 0 && strcmp(text, "detach") == 0);
+                        detaches =
+                            detaches || (strcmp(name, kOnLag) == 0 && strcmp(text, "detach") == 0);
                     });
     if (!has_servers)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),

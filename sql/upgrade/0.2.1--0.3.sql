@@ -28,6 +28,7 @@ drop function outbox.delivery_to_settle(uuid);
 -- include waiting
 
 -- include operating
+-- include pausing
 -- include grants
 -- include closed
 

@@ -182,9 +182,9 @@ TEST(SubscriptionEnds, ADumpHasNoneAndIsRightAboutWhatWasPublished)
     admin.exec("create database " + name);
     Db db(server, name);
     const std::string file = run_dir() / unique_name("dump.");
-    EXPECT_EQ(run_or_throw(Command({PgCluster::dump_program("pg_dump"), "--format=custom",
-                                    "--file=" + file,
-                                    "--dbname=" + server.conninfo(scene.database.name())})),
+    EXPECT_EQ(run_or_throw(
+                  Command({PgCluster::dump_program("pg_dump"), "--format=custom", "--file=" + file,
+                           "--dbname=" + server.conninfo(scene.database.name())})),
               "");
     run_or_throw(Command({PgCluster::dump_program("pg_restore"), "--exit-on-error",
                           "--dbname=" + server.conninfo(name), file}));

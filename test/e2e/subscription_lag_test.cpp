@@ -16,8 +16,7 @@ struct ShortRing
     Scene scene = Scene(server);
     Ids emitted;
 
-    template <typename F>
-    bool emit_until(F condition)
+    template <typename F> bool emit_until(F condition)
     {
         return wait_until(std::chrono::seconds(60),
                           [&]
@@ -138,8 +137,9 @@ TEST(SubscriptionLag, OneThatMayHoldIsNamedAndKeepsAll)
     EXPECT_TRUE(ring.emit_until(
         [&]
         {
-            return ring.server.log_text().find("subscription \"holds\" holds events back for longer "
-                                          "than its max_lag") != std::string::npos;
+            return ring.server.log_text().find(
+                       "subscription \"holds\" holds events back for longer "
+                       "than its max_lag") != std::string::npos;
         }))
         << ring.describe();
     EXPECT_EQ(scene.of("detached_at is null", "holds"), "t");

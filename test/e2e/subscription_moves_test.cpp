@@ -70,7 +70,8 @@ TEST(SubscriptionMoves, AClusterThatDiesHoldsUpNoOtherAndGetsAllWhenItIsBack)
     other->start();
     EXPECT_EQ(scene.db.value("select outbox.drain('30 s', 'far')"), "t") << scene.describe();
     size_t repeats = 0;
-    EXPECT_EQ(arrived(other->bootstrap(), scene.topic("far"), 51, &repeats), (ByKey{{"k", expected}}));
+    EXPECT_EQ(arrived(other->bootstrap(), scene.topic("far"), 51, &repeats),
+              (ByKey{{"k", expected}}));
 }
 
 // Under load: all that is in A came before all that is in B, for each key.
@@ -95,7 +96,10 @@ TEST(SubscriptionMoves, OneMovesFromClusterToClusterWithoutAGap)
             }
         });
     const auto published = [&](long least)
-    { return wait_until(kLimit, [&] { return std::stol(scene.of("published_total", "moving")) > least; }); };
+    {
+        return wait_until(kLimit,
+                          [&] { return std::stol(scene.of("published_total", "moving")) > least; });
+    };
     EXPECT_TRUE(published(200)) << scene.describe();
     scene.db.exec("select outbox.alter_subscription('moving', " +
                   Scene::options("moving", other->bootstrap()) + ")");
@@ -108,7 +112,8 @@ TEST(SubscriptionMoves, OneMovesFromClusterToClusterWithoutAGap)
     size_t repeats_here = 0;
     size_t repeats_there = 0;
     const ByKey here = arrived(kafka().bootstrap(), scene.topic("moving"), 1, &repeats_here);
-    const ByKey there = arrived(other->bootstrap(), scene.topic("moving"), count(emitted) - count(here), &repeats_there);
+    const ByKey there = arrived(other->bootstrap(), scene.topic("moving"),
+                                count(emitted) - count(here), &repeats_there);
     EXPECT_EQ(repeats_here, 0U);
     EXPECT_EQ(repeats_there, 0U);
     EXPECT_GT(count(there), 0U);
