@@ -44,6 +44,7 @@ as $$
     ('monitor', 'select on table outbox.relay_status'),
     ('monitor', 'select on table outbox.subscription_status'),
     ('monitor', 'execute on function outbox.subscription_states()'),
+    ('monitor', 'execute on function outbox.sinks()'),
     ('monitor', 'select on table outbox.maintenance_status'),
     ('monitor', 'select (id, aggregate_type, aggregate_id, event_type, partition_key, schema_version, created_at, seq, status, attempts, next_attempt_at, published_at, last_error) on table outbox.event_status'),
     ('monitor', 'select (event_id, aggregate_type, aggregate_id, event_type, topic, partition_key, attempts, last_error, failed_at, waiting_behind, created_at, seq, subscription) on table outbox.dead_letters'),

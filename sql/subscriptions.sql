@@ -14,19 +14,33 @@ create table outbox.subscriptions (
 comment on table outbox.subscriptions is
   'Subscriptions besides the one that every database has. Changed by outbox.create_subscription(), alter_subscription() and drop_subscription() only. Not part of a dump.';
 comment on column outbox.subscriptions.name is 'Lower-case letters, digits and underscores.';
-comment on column outbox.subscriptions.sink is 'Where events are sent: kafka.';
-comment on column outbox.subscriptions.options is 'Settings of outbox that hold for it, by their names without the prefix.';
+comment on column outbox.subscriptions.sink is 'Where events are sent: one of outbox.sinks().';
+comment on column outbox.subscriptions.options is 'Settings of outbox that hold for it, by their names without the prefix, and options of the sink.';
 comment on column outbox.subscriptions.aggregate_types is 'Only events of these; null: of all. An end of * stands for whatever follows.';
 comment on column outbox.subscriptions.event_types is 'The same.';
 comment on column outbox.subscriptions.created_at is 'When it was created.';
 comment on column outbox.subscriptions.created_by is 'By whom.';
 
-create function outbox.check_subscription_options(options jsonb)
+create function outbox.sinks(out name text, out library text, out package text, out installed boolean)
+returns setof record
+language c volatile parallel safe
+as 'MODULE_PATHNAME', 'outbox_sinks';
+comment on function outbox.sinks() is
+  'The sinks that a subscription can have: the library that a relay loads for it, the Debian package that brings it, and whether its file is there.';
+
+create function outbox.check_sink(sink text)
+returns void
+language c volatile strict parallel unsafe
+as 'MODULE_PATHNAME', 'outbox_check_sink';
+comment on function outbox.check_sink(text) is
+  'For outbox.create_subscription(): an error unless there is such a sink and its library is installed.';
+
+create function outbox.check_subscription_options(sink text, options jsonb)
 returns void
 language c volatile strict parallel unsafe
 as 'MODULE_PATHNAME', 'outbox_check_subscription_options';
-comment on function outbox.check_subscription_options(jsonb) is
-  'For outbox.create_subscription(): an error unless these are options of a subscription to Kafka.';
+comment on function outbox.check_subscription_options(text, jsonb) is
+  'For outbox.create_subscription(): an error unless these are options of a subscription to this sink.';
 
 create function outbox.end_subscription(name text)
 returns boolean
@@ -96,10 +110,7 @@ begin
       message = format('"%s" cannot be the name of a subscription', create_subscription_as_owner.name),
       detail = 'A name has 1 to 63 lower-case letters, digits and underscores and begins with no digit; "default" is the one that every database has.';
   end if;
-  if sink <> 'kafka' then
-    raise exception using errcode = 'invalid_parameter_value', message = format('there is no sink "%s"', sink),
-      hint = 'The sink is kafka.';
-  end if;
+  perform outbox.check_sink(sink);
   if start not in ('now', 'retained') then
     raise exception using errcode = 'invalid_parameter_value', message = format('start must be now or retained, not "%s"', start);
   end if;
@@ -114,7 +125,7 @@ begin
     raise exception using errcode = 'invalid_parameter_value', message = 'an empty list of types matches no events',
       hint = 'Leave the list out for events of all types.';
   end if;
-  perform outbox.check_subscription_options(options);
+  perform outbox.check_subscription_options(sink, options);
   -- One creation after the other, and none while partitions are emptied: what begins here stays up to the commit.
   lock table outbox.subscriptions in share row exclusive mode;
   lock table outbox.ring in share mode;
@@ -148,7 +159,7 @@ language c volatile parallel unsafe
 set search_path = pg_catalog, pg_temp
 as 'MODULE_PATHNAME', 'outbox_as_superuser';
 comment on function outbox.create_subscription(text, text, jsonb, text[], text[], text) is
-  'Sends events to one more place, by a relay of its own: sink kafka, options as settings by their names without the prefix, bootstrap_servers among them. Only events of these types; null: of all. start now: what commits after the call; retained: everything that is kept. Superusers only.';
+  'Sends events to one more place, by a relay of its own: sink one of outbox.sinks(), options as settings by their names without the prefix, and those of the sink. Only events of these types; null: of all. start now: what commits after the call; retained: everything that is kept. Superusers only.';
 
 create function outbox.alter_subscription_as_owner(name text, options jsonb)
 returns void
@@ -159,13 +170,16 @@ begin
   if alter_subscription_as_owner.name is null or options is null then
     raise exception using errcode = 'null_value_not_allowed', message = 'name and options must not be null';
   end if;
-  perform outbox.check_subscription_options(options);
+  perform outbox.check_subscription_options(s.sink, alter_subscription_as_owner.options) from outbox.subscriptions s
+    where s.name = alter_subscription_as_owner.name;
   update outbox.subscriptions s set options = alter_subscription_as_owner.options where s.name = alter_subscription_as_owner.name;
   if not found then
     raise exception using errcode = 'undefined_object',
       message = format('there is no subscription "%s"', alter_subscription_as_owner.name),
       hint = 'The view outbox.subscription_status shows which there are.';
   end if;
+  -- What the destination of before has asked for is not asked of this one.
+  delete from outbox.pauses p where p.subscription = alter_subscription_as_owner.name and p.gone is not null;
   perform outbox.notify_relay();
 end
 $$;

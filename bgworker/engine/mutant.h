@@ -101,6 +101,9 @@ enum class Mutant : unsigned char
     joins_wider_lines,          // than that of its key, when routes change
     looks_without_limit,        // at rows of keys of which something is new, one after the other
     releases_ungathered,        // lines of such keys, of which rows are in wider ones
+    loses_followers,            // what was given back with a refused record, unsent
+    scatters_followers,         // the same: each waits in a line of its own
+    refuses_twice,              // counts a record that was refused alone twice
     reloads_for_some            // all lines, when some of what persons held has followed
 };
 

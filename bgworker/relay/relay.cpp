@@ -1,7 +1,5 @@
 // The relay's process: one for each database. Starts, goes its rounds, ends.
 
-#include <sys/eventfd.h>
-
 #include "relay.h"
 
 #include "bgworker/engine/common/change_pace.h"
@@ -49,15 +47,6 @@ Commits commits;
 // Those of outbox.deliveries and outbox.pauses. A look reads which lanes are blocked, all of them.
 ChangePace changes;
 
-int
-open_eventfd()
-{
-    const int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (fd < 0)
-        ereport(ERROR, (errcode_for_file_access(), errmsg("outbox relay: eventfd failed: %m")));
-    return fd;
-}
-
 void
 open_wait_set()
 {
@@ -70,16 +59,17 @@ open_wait_set()
     for (const Destination::Use use :
          {Destination::Use::stream, Destination::Use::replay, Destination::Use::redelivery})
     {
-        const int fd = open_eventfd();
-        relay.parts->destination.set_wake_fd(use, fd);
-        AddWaitEventToSet(relay.wait_set, WL_SOCKET_READABLE, fd, nullptr, nullptr);
+        const int fd = relay.parts->destination.wake_fd(use);
+        if (fd >= 0)
+            AddWaitEventToSet(relay.wait_set, WL_SOCKET_READABLE, fd, nullptr, nullptr);
     }
 }
 
 void
 wait(long timeout_ms)
 {
-    const bool reports_wait = commits.fast && relay.round.step == StepResult::idle;
+    const bool reports_wait = commits.fast && relay.round.step == StepResult::idle &&
+                              relay.parts->destination.may_hear_late();
     WaitEvent events[5];
     const int count = WaitEventSetWait(reports_wait ? commits.wait_set : relay.wait_set,
                                        reports_wait ? sooner(timeout_ms, kReportsMs) : timeout_ms,
@@ -132,6 +122,8 @@ run_round()
     if (relay.round.saved == SaveResult::gone)
         exit_as(RelayExit::restart);
     check_connection();
+    if (engine.gone() != nullptr)
+        stop_for_destination(*engine.gone());
     if (relay.round.step == StepResult::locked || relay.round.saved == SaveResult::locked)
         begin_lock_wait();
     else
@@ -174,7 +166,7 @@ run()
     }
 }
 
-// What Kafka acknowledges in the last moments need not be sent again.
+// What is acknowledged in the last moments need not be sent again.
 SaveResult
 drain()
 {
@@ -193,7 +185,7 @@ drain()
     return saved;
 }
 
-// After an ERROR: leaves what it was, and ends when what Kafka has acknowledged is in the position,
+// After an ERROR: leaves what it was, and ends when what was acknowledged is in the position,
 // so that the next relay publishes nothing again.
 [[noreturn]] void
 give_up()
@@ -244,8 +236,8 @@ outbox_relay_main(Datum relay_number)
     PG_TRY();
     {
         load();
+        connect_sink();
         open_wait_set();
-        connect_kafka();
         run();
     }
     PG_CATCH();

@@ -16,8 +16,8 @@ namespace
 {
 
 constexpr const char *kDefault = "default";
-constexpr const char *kSelect = "select s.options, s.aggregate_types, s.event_types, s.xmin::text "
-                                "from outbox.subscriptions s where s.name = $1 "
+constexpr const char *kSelect = "select s.options, s.aggregate_types, s.event_types, s.xmin::text, "
+                                "s.sink from outbox.subscriptions s where s.name = $1 "
                                 "for key share skip locked";
 constexpr const char *kExists = "select from outbox.subscriptions s where s.name = $1";
 constexpr const char *kSame =
@@ -99,7 +99,7 @@ subscription_datum()
 }
 
 SubscriptionRow
-read_subscription(Datum *options)
+read_subscription(const char **sink, Datum *options)
 {
     Oid types[] = {TEXTOID};
     Datum values[] = {subscription_datum()};
@@ -111,6 +111,7 @@ read_subscription(Datum *options)
     {
         const MemoryContext inner = MemoryContextSwitchTo(outer);
         *options = PointerGetDatum(PG_DETOAST_DATUM_COPY(spi_first(1)));
+        *sink = pstrdup(spi_first_text(5));
         (void) MemoryContextSwitchTo(inner);
         aggregate_types = read_filter(2);
         event_types = read_filter(3);

@@ -10,7 +10,8 @@ void
 Trouble::fail(const Failure &failure) noexcept
 {
     const Moment now = clock_.now();
-    const std::int64_t wait = backoff_.fail(clock_.random());
+    const std::int64_t pause = backoff_.fail(clock_.random());
+    const std::int64_t wait = failure.retry_after_ms >= 0 ? failure.retry_after_ms : pause;
     if (&failure != &last_)
     {
         last_ = failure;

@@ -43,6 +43,12 @@ public:
     void remove_delivered(std::vector<std::int64_t> &seqs) override;
 
     bool is_paused() override;
+    // What the destination said when it asked never to be called again, if that is why it was paused
+    // when is_paused() looked; empty: it is not.
+    const char *gone() const noexcept { return gone_; }
+
+private:
+    char gone_[512] = "";
 };
 
 } // namespace outbox
