@@ -79,7 +79,8 @@ struct Offer
 //     order in which that was queued, each with failed() and Failure::consequence: it was not sent
 //     and is not going to be. So when serve() returns, the sink has nothing more of that partition,
 //     and it takes again what it is given of it from then on.
-//   - So it has at most one record of a partition on its way that may still be refused: the next one
+//   - So it has at most one record of a partition on its way that may still be refused: the next
+//   one
 //     goes out when the one before is acknowledged, or if the destination promises to take nothing
 //     behind what it refuses.
 //   - Records of other partitions go on as if nothing had happened.
@@ -106,8 +107,8 @@ public:
     virtual ProduceResult produce(const Record &record, Failure &why) noexcept = 0;
     // The same for a record that would hold others up if it stayed in the queue: it is queued only
     // if its topic is known, its partition has a leader, and the gate, which must have been asked,
-    // lets it pass. A partition without a leader, and a topic that is not described as usable, are refused after a moment,
-    // with the class topic.
+    // lets it pass. A partition without a leader, and a topic that is not described as usable, are
+    // refused after a moment, with the class topic.
     virtual ProduceResult offer(const Record &record, Offer &offer, Failure &why) noexcept = 0;
     // Whether offer() would not take a record of this key yet, or not let it pass, or would refuse
     // its topic; for one that cannot be built. Its partition is asked for at the gate if it is

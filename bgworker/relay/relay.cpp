@@ -124,6 +124,7 @@ run_round()
     check_connection();
     if (engine.gone() != nullptr)
         stop_for_destination(*engine.gone());
+    relay.restart = relay.restart || relay.parts->deliveries.may_start_again();
     if (relay.round.step == StepResult::locked || relay.round.saved == SaveResult::locked)
         begin_lock_wait();
     else

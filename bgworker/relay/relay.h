@@ -48,11 +48,11 @@ struct Parts
 
 struct Relay
 {
-    DatabaseSlot *slot; // of its database
+    DatabaseSlot *slot;   // of its database
     const SinkKind *kind; // of its subscription's sink
-    Jsonb *options;     // of its subscription; null: of `default`
-    RelayEntry *entry;  // its own
-    Parts *parts;       // lives as long as the process
+    Jsonb *options;       // of its subscription; null: of `default`
+    RelayEntry *entry;    // its own
+    Parts *parts;         // lives as long as the process
     WaitEventSet *wait_set;
     RelayState state;
     char config_error[512];
@@ -117,8 +117,8 @@ long retry_settings();
 void report_state();
 void write_report(const RelayReport &report);
 
-// What is in the way and is not the destination's doing: shown as last_error unless something newer happened,
-// and logged once.
+// What is in the way and is not the destination's doing: shown as last_error unless something newer
+// happened, and logged once.
 void report_problem(const char *problem);
 // The same, not logged: it was logged when it happened first.
 void set_last_error(const char *problem);

@@ -66,11 +66,10 @@ void
 log_warnings()
 {
     for (int i = 0; i < warning_count; i++)
-        ereport(WARNING,
-                (errcode(ERRCODE_CONFIG_FILE_ERROR),
-                 errmsg("outbox relay: %s", warnings[i].message),
-                 warnings[i].detail[0] != '\0' ? errdetail("%s", warnings[i].detail) : 0,
-                 warnings[i].hint[0] != '\0' ? errhint("%s", warnings[i].hint) : 0));
+        ereport(WARNING, (errcode(ERRCODE_CONFIG_FILE_ERROR),
+                          errmsg("outbox relay: %s", warnings[i].message),
+                          warnings[i].detail[0] != '\0' ? errdetail("%s", warnings[i].detail) : 0,
+                          warnings[i].hint[0] != '\0' ? errhint("%s", warnings[i].hint) : 0));
 }
 
 // False while `default` has no destination.
@@ -127,11 +126,10 @@ report_config_error(const Failure &why)
     const bool known = strcmp(problem, relay.config_error) == 0;
     strlcpy(relay.config_error, problem, sizeof(relay.config_error));
     if (!known)
-        ereport(WARNING,
-                (errcode(ERRCODE_CONFIG_FILE_ERROR),
-                 errmsg("outbox relay: the %s configuration is not usable: %s", relay.kind->title,
-                        why.text),
-                 why.hint[0] != '\0' ? errhint("%s", why.hint) : 0));
+        ereport(WARNING, (errcode(ERRCODE_CONFIG_FILE_ERROR),
+                          errmsg("outbox relay: the %s configuration is not usable: %s",
+                                 relay.kind->title, why.text),
+                          why.hint[0] != '\0' ? errhint("%s", why.hint) : 0));
     char text[sizeof(problem) + 64];
     snprintf(text, sizeof(text), "the %s configuration is not usable: %s", relay.kind->title,
              problem);
@@ -292,7 +290,8 @@ reload_settings()
     begin_transaction();
     apply_database_settings();
     if (relay.options != nullptr)
-        apply_subscription_options(*relay.kind, relay.options); // the database's may have come over them
+        apply_subscription_options(*relay.kind,
+                                   relay.options); // the database's may have come over them
     bool undone = false;
     char *database_settings = read_database_settings(relay.applied_settings, &undone);
     const bool changed_there =
@@ -309,8 +308,7 @@ reload_settings()
     configure_engine();
     if (have_route_settings_changed())
         relay.parts->engine.routes_changed();
-    const bool same =
-        usable && relay.parts->setup != nullptr && setup->equals(*relay.parts->setup);
+    const bool same = usable && relay.parts->setup != nullptr && setup->equals(*relay.parts->setup);
     if (same && !changed_there && relay.config_error[0] == '\0')
         return;
     // What holds instead of a setting that was reset, only a new process finds out.
@@ -340,8 +338,8 @@ retry_settings()
     CommitTransactionCommand();
     if (is_good(setup.get(), &why))
     {
-        ereport(LOG, (errmsg("outbox relay: the %s configuration is usable now",
-                             relay.kind->title)));
+        ereport(LOG,
+                (errmsg("outbox relay: the %s configuration is usable now", relay.kind->title)));
         relay.restart = true;
         return 0;
     }

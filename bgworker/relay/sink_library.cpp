@@ -28,7 +28,8 @@ refuse_library(Failure &why, const char *name, const char *path, const char *tex
 
 // It is never unloaded: its threads, and what it has registered, stay to the end of the process.
 const SinkModule *
-load_sink_library(const SinkKind &kind, const char *path, const char *package, Failure &why) noexcept
+load_sink_library(const SinkKind &kind, const char *path, const char *package,
+                  Failure &why) noexcept
 {
     if (access(path, F_OK) != 0)
         return refuse_library(why, "NOT_INSTALLED", path, "is not installed", package);
@@ -39,8 +40,8 @@ load_sink_library(const SinkKind &kind, const char *path, const char *package, F
     const SinkModule *module = get != nullptr ? get() : nullptr;
     if (module == nullptr || std::strcmp(module->version, OUTBOX_VERSION) != 0 ||
         std::strcmp(module->name, kind.name) != 0)
-        return refuse_library(why, "OTHER_VERSION", path,
-                              "is not that of outbox " OUTBOX_VERSION, package);
+        return refuse_library(why, "OTHER_VERSION", path, "is not that of outbox " OUTBOX_VERSION,
+                              package);
     return module;
 }
 

@@ -45,11 +45,11 @@ warn_of_no_place(const char *name)
 bool
 pause_for_good(const char *reason)
 {
-    constexpr const char *kPause =
-        "with known as (update outbox.pauses p set gone = $2 where p.subscription = $1 returning 1) "
-        "insert into outbox.pauses (subscription, gone, reason) "
-        "select $1, $2, 'the destination asks never to be called again' "
-        "where not exists (select from known)";
+    constexpr const char *kPause = "with known as (update outbox.pauses p set gone = $2 where "
+                                   "p.subscription = $1 returning 1) "
+                                   "insert into outbox.pauses (subscription, gone, reason) "
+                                   "select $1, $2, 'the destination asks never to be called again' "
+                                   "where not exists (select from known)";
     begin_transaction();
     const bool free = lock_with_indexes("pauses", ShareRowExclusiveLock);
     if (free)

@@ -22,7 +22,8 @@ enum class SubscriptionRow
     held, // by a transaction that changes or drops it
     missing
 };
-// Reads sink, options and filter. In a transaction with a snapshot; the first two are in its memory.
+// Reads sink, options and filter. In a transaction with a snapshot; the first two are in its
+// memory.
 SubscriptionRow read_subscription(const char **sink, Datum *options);
 // Whether it is another one than was read, or missing.
 bool subscription_changed();

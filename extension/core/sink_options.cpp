@@ -15,8 +15,8 @@ struct Unit
     std::int64_t factor;
 };
 
-constexpr Unit kTimes[] = {{"", 1},          {"ms", 1},           {"s", 1000},
-                           {"min", 60000},   {"h", 60 * 60000},   {"d", 24 * 60 * 60000}};
+constexpr Unit kTimes[] = {{"", 1},        {"ms", 1},         {"s", 1000},
+                           {"min", 60000}, {"h", 60 * 60000}, {"d", 24 * 60 * 60000}};
 constexpr Unit kSizes[] = {
     {"", 1}, {"B", 1}, {"kB", 1024}, {"MB", 1024 * 1024}, {"GB", 1024 * 1024 * 1024}};
 
@@ -114,8 +114,7 @@ SinkOptions::text(std::string_view name, std::string_view otherwise) const noexc
 }
 
 bool
-read_text(const SinkOptions &options, std::string_view name, std::string &value,
-          OptionFault &fault)
+read_text(const SinkOptions &options, std::string_view name, std::string &value, OptionFault &fault)
 {
     const OptionValue *option = options.find(name);
     if (option == nullptr)
@@ -132,11 +131,10 @@ read_boolean(const SinkOptions &options, std::string_view name, bool &value, Opt
     const OptionValue *option = options.find(name);
     if (option == nullptr)
         return true;
-    const bool is_boolean =
-        option->kind == OptionValue::Kind::boolean ||
-        (option->kind == OptionValue::Kind::text &&
-         (option->text == "true" || option->text == "false" || option->text == "on" ||
-          option->text == "off"));
+    const bool is_boolean = option->kind == OptionValue::Kind::boolean ||
+                            (option->kind == OptionValue::Kind::text &&
+                             (option->text == "true" || option->text == "false" ||
+                              option->text == "on" || option->text == "off"));
     if (!is_boolean)
         return refuse_option(fault, name, "must be true or false");
     value = option->text == "true" || option->text == "on";

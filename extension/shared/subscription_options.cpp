@@ -17,10 +17,10 @@ namespace
 {
 
 constexpr const char *kTopicTemplate = "topic_template";
-constexpr const char *kCommon[] = {kTopicTemplate,    "headers_format",     "cloudevents_source",
-                                   "max_attempts",    "on_failure",         "backoff_initial",
-                                   "backoff_max",     "max_in_flight",      "max_in_flight_size",
-                                   "lag_warning",     nullptr};
+constexpr const char *kCommon[] = {kTopicTemplate, "headers_format", "cloudevents_source",
+                                   "max_attempts", "on_failure",     "backoff_initial",
+                                   "backoff_max",  "max_in_flight",  "max_in_flight_size",
+                                   "lag_warning",  nullptr};
 
 char *
 setting_of(const char *name)
@@ -80,8 +80,8 @@ for_each_member(JsonbContainer *object, F f)
 void
 refuse_shape(const char *name, const char *what)
 {
-    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                    errmsg("option \"%s\" %s", name, what)));
+    ereport(ERROR,
+            (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("option \"%s\" %s", name, what)));
 }
 
 char *
@@ -108,10 +108,9 @@ refuse_unknown(const SinkKind &kind, const char *name)
                        names_of(kind.options, nullptr), kind.topic_option != nullptr ? ", " : "",
                        kind.topic_option != nullptr ? kind.topic_option : "",
                        names_of(kCommon, kind.topic_option != nullptr ? kTopicTemplate : nullptr));
-    ereport(ERROR,
-            (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-             errmsg("a subscription to %s has no option \"%s\"", kind.title, name),
-             errhint("%s", hint)));
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                    errmsg("a subscription to %s has no option \"%s\"", kind.title, name),
+                    errhint("%s", hint)));
 }
 
 // Names the option and not the setting.
@@ -134,8 +133,8 @@ check_setting(const SinkKind &kind, const char *name, const char *text)
     if (kind.topic_option != nullptr && strcmp(name, kind.topic_option) == 0)
         check_topic_option(name, text);
     // It changes nothing.
-    (void) set_config_option(setting_of(setting_behind(kind, name)), text, PGC_SUSET,
-                             PGC_S_SESSION, GUC_ACTION_SET, false, ERROR, false);
+    (void) set_config_option(setting_of(setting_behind(kind, name)), text, PGC_SUSET, PGC_S_SESSION,
+                             GUC_ACTION_SET, false, ERROR, false);
 }
 
 // Sinks take the encoding of what they send.

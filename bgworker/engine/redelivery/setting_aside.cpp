@@ -185,10 +185,9 @@ SettingAside::log_refusal(const Event &event, const Failure &failure, bool given
     const int size = static_cast<int>(event.topic.size());
     if (!given_up)
     {
-        (void) std::snprintf(text, sizeof text,
-                             "outbox: %s takes no events for topic \"%.*s\": %s: %s",
-                             destination_.title(), size, event.topic.data(), failure.name,
-                             failure.text);
+        (void) std::snprintf(
+            text, sizeof text, "outbox: %s takes no events for topic \"%.*s\": %s: %s",
+            destination_.title(), size, event.topic.data(), failure.name, failure.text);
         line.detail = "Its events wait and are tried again; other topics continue.";
     }
     else

@@ -43,9 +43,8 @@ public:
 
     bool may_pass(std::int32_t partition) const noexcept override
     {
-        partition_ = partition == kKeyIsPartition
-                         ? key_
-                         : partition_lane(passing_.event.topic, partition);
+        partition_ =
+            partition == kKeyIsPartition ? key_ : partition_lane(passing_.event.topic, partition);
         if (owner_.refusals_.is_waiting(partition_))
             return hold_for(partition_);
         if (is_empty())
@@ -199,8 +198,7 @@ Passage::is_unknown_for_long(Lane topic, Failure &why)
         has_passed(reports_.heard_at(), now_, kHeardMs) || OUTBOX_MUTANT(asks_anew))
         return false;
     set_failure(why, FailureClass::topic, "UNKNOWN_TOPIC_OR_PART",
-                "%s has not described the topic for %d ms", world_.destination.title(),
-                kUnknownMs);
+                "%s has not described the topic for %d ms", world_.destination.title(), kUnknownMs);
     return true;
 }
 

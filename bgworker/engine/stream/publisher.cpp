@@ -192,8 +192,9 @@ Publisher::follow_routes(Steady now)
 bool
 Publisher::has_chores(Steady now) const noexcept
 {
-    return sink_.is_there() && (passage_.has_to_resend() || refusals_.has_refused() ||
-                                refusals_.has_followers() || stuck_.has_work() || passage_.may_pass_held(now));
+    return sink_.is_there() &&
+           (passage_.has_to_resend() || refusals_.has_refused() || refusals_.has_followers() ||
+            stuck_.has_work() || passage_.may_pass_held(now));
 }
 
 // What was handed over before. Returns true when there is more to do at once.

@@ -22,8 +22,8 @@ check(const SinkOptions &options, OptionFault &fault)
 
 } // namespace
 
-const SinkKind kSinkKind = {"kafka",   "Kafka",   "outbox_kafka", "postgresql-%s-outbox",
-                            kSettings, check,     kSettings,      kBootstrapServers,
+const SinkKind kSinkKind = {"kafka",   "Kafka", "outbox_kafka", "postgresql-%s-outbox",
+                            kSettings, check,   kSettings,      kBootstrapServers,
                             nullptr,   kNoNames};
 
 namespace
