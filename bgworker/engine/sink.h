@@ -77,7 +77,8 @@ struct Offer
 //   - failed() with the class event (or topic) says of one record that it was refused. Right behind
 //     it, in the same call of serve(), the sink gives up what it has of the same partition, in the
 //     order in which that was queued, each with failed() and Failure::consequence: it was not sent
-//     and is not going to be. So when serve() returns, the sink has nothing more of that partition,
+//     and is not going to be. Until then it sends nothing more of that partition, also of what it is
+//     given meanwhile. So when serve() has reported it and returns, the sink has nothing more of that partition,
 //     and it takes again what it is given of it from then on.
 //   - So it has at most one record of a partition on its way that may still be refused: the next
 //   one
@@ -89,7 +90,8 @@ struct Offer
 //     settings or those that the destination asks for, and calls trouble() with Failure::summary
 //     for each attempt that failed, and retry_after_ms when it knows; the record that met it may be
 //     sent twice. What is acknowledged next ends the trouble. reachable() waits for nothing: it
-//     says whether the last attempt was answered, so it is false as long as trouble lasts.
+//     says whether the last attempt was answered, so it is false as long as trouble lasts, and true
+//     when nothing is outstanding, as then there are no attempts.
 //   - It may give a record up for a reason that is not the record's only when it dies.
 //   - Each record that is on its way is answered, or counts as trouble, within a time of the sink's
 //     own. The engine sets aside what takes long, and does not ask for it back.

@@ -49,7 +49,7 @@ RedeliveryReports::failed(std::uint64_t tag, const Failure &failure) noexcept
         return;
     const DeliveryRow &row = flight->row;
     const bool alone = !refuses_batches_;
-    const bool unsent = alone && failure.consequence;
+    const bool unsent = alone && failure.consequence && !OUTBOX_MUTANT(blames_followers);
     const bool of_event = failure.cls == FailureClass::event && !unsent;
     if (failure.cls == FailureClass::gone)
         left_ = failure;
@@ -60,6 +60,8 @@ RedeliveryReports::failed(std::uint64_t tag, const Failure &failure) noexcept
     const bool culprit =
         of_event && (alone || (together == 1 && !came_back && flights_.is_alone(*flight)));
     if (culprit || (failure.cls == FailureClass::topic && !unsent))
+        results_.add_refused(row, failure, 0);
+    if (culprit && OUTBOX_MUTANT(refuses_twice))
         results_.add_refused(row, failure, 0);
     if (culprit && !alone)
         culprits_.note(row.numbers.seq);

@@ -287,7 +287,7 @@ Passage::hand_over(Event &event, Record *record, const Failure &why, std::uint64
 void
 Passage::take_back(std::uint64_t tag, Lane partition)
 {
-    held_.take_back(OUTBOX_MUTANT(scatters_followers) ? tag : partition, tag);
+    held_.take_back(partition, tag);
     held_.note_news();
 }
 

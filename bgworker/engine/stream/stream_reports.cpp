@@ -49,14 +49,17 @@ StreamReports::failed(std::uint64_t tag, const Failure &failure) noexcept
         return;
     if (alone && failure.consequence && !sink_.is_halted())
     {
-        progress_.set_unsent(tag, flight.memo.sent_at);
+        if (!OUTBOX_MUTANT(takes_followers_for_sent))
+            progress_.set_unsent(tag, flight.memo.sent_at);
         return refusals_.add_follower(tag, flight.memo.lane);
     }
     if (failure.cls == FailureClass::topic || (alone && failure.cls == FailureClass::event))
     {
         progress_.set_unsent(tag, flight.memo.sent_at);
-        if (OUTBOX_MUTANT(refuses_twice))
-            refusals_.add_refused(tag, flight.memo.lane, failure);
+        if (OUTBOX_MUTANT(halts_for_refusal) && alone)
+            sink_.halt();
+        if (OUTBOX_MUTANT(takes_refused_for_sent) && alone)
+            return static_cast<void>(progress_.acknowledge(tag, true));
         return refusals_.add_refused(tag, flight.memo.lane, failure);
     }
     if (failure.cls != FailureClass::event)
