@@ -13,6 +13,10 @@
 set -euo pipefail
 
 build_packages=(g++ make pkg-config libpq-dev librdkafka-dev libcli11-dev libfmt-dev kcat)
+# And what the sinks are built with: each says so in its folder.
+mapfile -t sink_packages < <(sed -n 's/^SINK_[a-z0-9_]*_DEV *:= *\(.*\)/\1/p' \
+    "$(dirname "${BASH_SOURCE[0]}")"/../bgworker/sinks/*/sink.mk | tr -s ' ' '\n')
+build_packages+=("${sink_packages[@]}")
 ctl_packages=(g++ make libpq-dev librdkafka-dev libcli11-dev libfmt-dev nlohmann-json3-dev)
 # redis-tools holds Redis's server program too; the package redis-server would start it for the machine.
 check_packages=(libgtest-dev libgmock-dev nlohmann-json3-dev man-db mandoc maven default-jre-headless

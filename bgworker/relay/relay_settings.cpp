@@ -116,6 +116,17 @@ read_setup(std::unique_ptr<SinkSetup> *setup, Failure *why)
         });
 }
 
+// "the Kafka configuration", "the webhook configuration"
+const char *
+configuration_of_sink()
+{
+    static char text[64];
+    const char *title = relay.kind->title;
+    const bool has_article = strncmp(title, "the ", 4) == 0;
+    snprintf(text, sizeof(text), "%s%s configuration", has_article ? "" : "the ", title);
+    return text;
+}
+
 // Stays in relay_status until a configuration is good; logged once.
 void
 report_config_error(const Failure &why)
@@ -126,13 +137,12 @@ report_config_error(const Failure &why)
     const bool known = strcmp(problem, relay.config_error) == 0;
     strlcpy(relay.config_error, problem, sizeof(relay.config_error));
     if (!known)
-        ereport(WARNING, (errcode(ERRCODE_CONFIG_FILE_ERROR),
-                          errmsg("outbox relay: the %s configuration is not usable: %s",
-                                 relay.kind->title, why.text),
-                          why.hint[0] != '\0' ? errhint("%s", why.hint) : 0));
+        ereport(WARNING,
+                (errcode(ERRCODE_CONFIG_FILE_ERROR),
+                 errmsg("outbox relay: %s is not usable: %s", configuration_of_sink(), why.text),
+                 why.hint[0] != '\0' ? errhint("%s", why.hint) : 0));
     char text[sizeof(problem) + 64];
-    snprintf(text, sizeof(text), "the %s configuration is not usable: %s", relay.kind->title,
-             problem);
+    snprintf(text, sizeof(text), "%s is not usable: %s", configuration_of_sink(), problem);
     set_last_error(text);
 }
 
@@ -338,8 +348,7 @@ retry_settings()
     CommitTransactionCommand();
     if (is_good(setup.get(), &why))
     {
-        ereport(LOG,
-                (errmsg("outbox relay: the %s configuration is usable now", relay.kind->title)));
+        ereport(LOG, (errmsg("outbox relay: %s is usable now", configuration_of_sink())));
         relay.restart = true;
         return 0;
     }

@@ -12,8 +12,8 @@ namespace outbox
 // All of it is constant and lasts as long as the process.
 struct SinkKind
 {
-    // In SQL, such as "webhook"; and in messages: "the <title> configuration is not usable",
-    // "<title> takes no events for topic …".
+    // In SQL, such as "webhook"; and in messages, such as "RabbitMQ" or "the webhook": "<title>
+    // takes no events for topic …", "a subscription to <title> has no option …".
     const char *name;
     const char *title;
     // The library that sends to it, in pkglibdir and without a suffix: "outbox_" and the name of
@@ -35,8 +35,10 @@ struct SinkKind
     // While this one of them is empty, `default` has no destination. Null: there is always one.
     const char *needed_setting;
 
-    // What the sink calls the common option topic_template, such as "routing_key" or "subject":
-    // what it expands to is Record::topic. Null: it has that name here as well.
+    // What the sink calls the common option topic_template, such as "routing_key": what it expands
+    // to is Record::topic, which is a part of the line. So for what is one place to consumers, as a
+    // stream that takes many subjects, a template of the sink's own is better: see CONTRIBUTING.md.
+    // Null: topic_template has its name here as well.
     const char *topic_option;
 
     // Other defaults than the settings' for common options, as name and value in turn; ends with
