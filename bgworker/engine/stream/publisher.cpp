@@ -204,6 +204,7 @@ Publisher::do_chores(Steady now)
     if (!sink_.is_there())
         return false;
     passage_.set_time(now);
+    passage_.set_hurried(reading_.is_crowded() || stuck_.is_hurried(now));
     refusals_.take_followers([this](std::uint64_t tag, Lane partition)
                              { passage_.take_back(tag, partition); });
     refusals_.set_refused_aside(policy_, now);
