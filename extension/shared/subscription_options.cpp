@@ -22,6 +22,11 @@ constexpr const char *kCommon[] = {kTopicTemplate, "headers_format", "cloudevent
                                    "backoff_max",  "max_in_flight",  "max_in_flight_size",
                                    "lag_warning",  nullptr};
 
+// Those that are no settings.
+constexpr const char *kMaxLag = "max_lag";
+constexpr const char *kOnLag = "on_lag";
+constexpr int kLongestLag = 10 * 365 * 24 * 60 * 60;
+
 char *
 setting_of(const char *name)
 {
@@ -77,6 +82,39 @@ for_each_member(JsonbContainer *object, F f)
     }
 }
 
+// False: no time, or none that can be meant.
+bool
+parse_lag(const char *text, int *seconds)
+{
+    return text != nullptr && parse_int(text, seconds, GUC_UNIT_S, nullptr) && *seconds >= 1 &&
+           *seconds <= kLongestLag;
+}
+
+bool
+is_of_lag(const char *name)
+{
+    return strcmp(name, kMaxLag) == 0 || strcmp(name, kOnLag) == 0;
+}
+
+// Returns whether it says that one that lags is detached.
+bool
+check_lag(const char *name, const char *text)
+{
+    int seconds;
+    if (strcmp(name, kMaxLag) == 0 && !parse_lag(text, &seconds))
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("invalid value for option \"max_lag\""),
+                        errdetail("It is a time from one second to ten years (3650d)."),
+                        errhint("For example \"2d\". Without it a subscription holds events back "
+                                "for as long as it needs.")));
+    if (strcmp(name, kOnLag) == 0 &&
+        (text == nullptr || (strcmp(text, "hold") != 0 && strcmp(text, "detach") != 0)))
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("invalid value for option \"on_lag\""),
+                        errhint("Available values: hold, detach.")));
+    return strcmp(name, kOnLag) == 0 && strcmp(text, "detach") == 0;
+}
+
 void
 refuse_shape(const char *name, const char *what)
 {
@@ -104,10 +142,11 @@ refuse_unknown(const SinkKind &kind, const char *name)
             ? psprintf("Options are the settings of outbox for %s, by their names without the "
                        "prefix \"outbox.\".",
                        kind.title)
-            : psprintf("Its own options are %s%s%s; those of all subscriptions %s.",
-                       names_of(kind.options, nullptr), kind.topic_option != nullptr ? ", " : "",
-                       kind.topic_option != nullptr ? kind.topic_option : "",
-                       names_of(kCommon, kind.topic_option != nullptr ? kTopicTemplate : nullptr));
+            : psprintf(
+                  "Its own options are %s%s%s; those of all subscriptions %s, max_lag, on_lag.",
+                  names_of(kind.options, nullptr), kind.topic_option != nullptr ? ", " : "",
+                  kind.topic_option != nullptr ? kind.topic_option : "",
+                  names_of(kCommon, kind.topic_option != nullptr ? kTopicTemplate : nullptr));
     ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                     errmsg("a subscription to %s has no option \"%s\"", kind.title, name),
                     errhint("%s", hint)));
@@ -253,15 +292,41 @@ check_subscription_options(const SinkKind &kind, Jsonb *options)
     if (!JB_ROOT_IS_OBJECT(options))
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("options must be a JSON object")));
+    bool has_lag = false;
+    bool detaches = false;
     for_each_member(&options->root,
                     [&](const char *name, const JsonbValue &value)
                     {
-                        if (setting_behind(kind, name) != nullptr)
+                        has_lag = has_lag || strcmp(name, kMaxLag) == 0;
+                        if (is_of_lag(name))
+                            detaches = check_lag(name, text_of(value)) || detaches;
+                        else if (setting_behind(kind, name) != nullptr)
                             check_setting(kind, name, text_of(value));
                         else if (!is_among(kind.options, name))
                             refuse_unknown(kind, name);
                     });
     check_with_sink(kind, options);
+    if (detaches && !has_lag)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("option \"on_lag\" is detach, and there is no \"max_lag\""),
+                        errhint("Say how long it may hold events back, for example "
+                                "\"max_lag\": \"2d\".")));
+}
+
+MaxLag
+max_lag_of(Jsonb *options)
+{
+    MaxLag lag = {};
+    for_each_member(&options->root,
+                    [&](const char *name, const JsonbValue &value)
+                    {
+                        const char *text = text_of(value);
+                        if (strcmp(name, kMaxLag) == 0 && !parse_lag(text, &lag.seconds))
+                            lag.seconds = 0;
+                        if (strcmp(name, kOnLag) == 0 && text != nullptr)
+                            lag.detaches = strcmp(text, "detach") == 0;
+                    });
+    return lag;
 }
 
 void

@@ -4,7 +4,7 @@
 
 #include "extension/core/sink_kinds.h"
 
-#include "for_relay.h"
+#include "max_lag.h"
 
 #include "extension/server/pg.h"
 

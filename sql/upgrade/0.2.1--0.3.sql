@@ -20,12 +20,16 @@ drop index outbox.deliveries_due;
 drop function outbox.delivery_to_settle(uuid);
 -- include dumped_rows
 -- include subscriptions
+-- include changing
 -- include current_position
 -- include dead_letters
 -- include relay_status
 -- include event_status
+-- include event_deliveries
+-- include waiting
 
 -- include operating
+-- include pausing
 -- include grants
 -- include closed
 
