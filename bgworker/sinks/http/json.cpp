@@ -20,8 +20,9 @@ public:
             if (!begin_value())
                 return false;
             complete = open_.empty();
-            while (!complete && ended_ && !next_member(complete))
-                return false;
+            while (!complete && ended_)
+                if (!next_member(complete))
+                    return false;
         }
         skip_space();
         return at_ == text_.size();

@@ -28,28 +28,26 @@ struct Attributes
     std::vector<const Header *> others; // the caller's
 };
 
+// Which attribute a header of the relay's is; null: it is the caller's. The relay's have the names
+// of one of the two forms, and a caller may use those of the other.
 std::string_view *
-attribute_of(Attributes &all, std::string_view name)
+attribute_of(Attributes &all, std::string_view name, bool cloudevents)
 {
     const struct
     {
-        std::string_view name;
+        std::string_view cloudevents;
+        std::string_view debezium;
         std::string_view &value;
-    } kKnown[] = {{"ce_id", all.id},
-                  {"id", all.id},
-                  {"ce_source", all.source},
-                  {"ce_type", all.type},
-                  {"event_type", all.type},
-                  {"ce_time", all.time},
-                  {"created_at", all.time},
-                  {"ce_subject", all.subject},
-                  {"ce_aggregatetype", all.aggregate_type},
-                  {"aggregate_type", all.aggregate_type},
-                  {"ce_schemaversion", all.schema_version},
-                  {"schema_version", all.schema_version},
-                  {"content-type", all.content_type}};
+    } kKnown[] = {{"ce_id", "id", all.id},
+                  {"ce_source", "", all.source},
+                  {"ce_type", "event_type", all.type},
+                  {"ce_time", "created_at", all.time},
+                  {"ce_subject", "", all.subject},
+                  {"ce_aggregatetype", "aggregate_type", all.aggregate_type},
+                  {"ce_schemaversion", "schema_version", all.schema_version},
+                  {"content-type", "content-type", all.content_type}};
     for (const auto &known : kKnown)
-        if (known.name == name)
+        if (name == (cloudevents ? known.cloudevents : known.debezium) && !name.empty())
             return &known.value;
     return nullptr;
 }
@@ -58,13 +56,15 @@ Attributes
 attributes_of(const Record &record)
 {
     Attributes all;
+    const bool cloudevents =
+        record.header_count > 0 && record.headers[0].name.substr(0, 3) == "ce_";
     for (std::size_t i = 0; i < record.header_count; i++)
     {
         const Header &header = record.headers[i];
         if (header.is_null || header.name == "ce_specversion")
             continue;
         // The relay's own come first, so a caller's header takes none of their places.
-        std::string_view *value = attribute_of(all, header.name);
+        std::string_view *value = attribute_of(all, header.name, cloudevents);
         if (value != nullptr && value->data() == nullptr)
             *value = header.value;
         else

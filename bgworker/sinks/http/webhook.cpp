@@ -122,7 +122,7 @@ Webhook::serve(SinkListener &listener, std::size_t max_events) noexcept
         start(now_us);
         if (std::exchange(has_news_, false))
             listener.trouble(news_);
-        set_alarm(now_us, more || !ended_.empty() || !given_up_.empty());
+        set_alarm(now_us, more);
     }
     catch (const std::exception &)
     {
@@ -137,7 +137,7 @@ Webhook::purge() noexcept
     try
     {
         stop_all();
-        set_alarm(steady_us(), true);
+        set_alarm(steady_us(), false);
     }
     catch (const std::exception &)
     {

@@ -13,7 +13,7 @@ namespace
 {
 
 // Others must have been served so often between two attempts of an event until it is to blame.
-constexpr int kBlames = 2;
+constexpr int kBlames = 3;
 
 std::uint64_t
 random_number()

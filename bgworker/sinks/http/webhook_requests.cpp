@@ -189,7 +189,8 @@ Webhook::start(std::int64_t now_us)
 void
 Webhook::set_alarm(std::int64_t now_us, bool again)
 {
-    std::int64_t due = again || !ended_.empty() || has_news_ ? 1 : 0;
+    const bool at_once = again || !ended_.empty() || !given_up_.empty() || has_news_;
+    std::int64_t due = at_once ? 1 : 0;
     const auto sooner = [&](std::int64_t other)
     {
         if (other > 0 && (due == 0 || other < due))
