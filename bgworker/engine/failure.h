@@ -51,7 +51,7 @@ struct Failure
     int code = 0;
     // The destination's name for it, such as MSG_SIZE_TOO_LARGE.
     char name[64] = "";
-    char text[384] = "";
+    char text[1280] = "";
     char hint[256] = "";
 };
 
