@@ -9,6 +9,8 @@
 namespace outbox
 {
 
+inline constexpr const char *kNoPolicies[] = {nullptr};
+
 // All of it is constant and lasts as long as the process.
 struct SinkKind
 {
@@ -44,6 +46,10 @@ struct SinkKind
     // Other defaults than the settings' for common options, as name and value in turn; ends with
     // null.
     const char *const *defaults;
+
+    // Settings of outbox that hold for every subscription to it, whatever its options say: what
+    // superusers forbid. They are given with the options, as text. Ends with null.
+    const char *const *policies = kNoPolicies;
 };
 
 inline constexpr const char *kNoNames[] = {nullptr};

@@ -21,6 +21,7 @@ struct Settings
     char *kafka_config_file;
     char *topic_template;
     char *cloudevents_source; // empty: from the database's name
+    char *webhook_deny_networks;
     int headers_format;       // HeadersFormat of extension/core/cloudevents.h
     int backoff_initial_ms;
     int backoff_max_ms;

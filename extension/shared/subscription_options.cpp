@@ -39,6 +39,8 @@ setting_behind(const SinkKind &kind, const char *name)
 {
     if (kind.topic_option != nullptr && strcmp(name, kind.topic_option) == 0)
         return kTopicTemplate;
+    if (is_among(kind.options, name) && !is_among(kind.settings, name))
+        return nullptr;
     const bool renamed = kind.topic_option != nullptr && strcmp(name, kTopicTemplate) == 0;
     if ((is_among(kCommon, name) && !renamed) || is_among(kind.settings, name))
         return name;
@@ -351,9 +353,13 @@ sink_options(const SinkKind &kind, Jsonb *options, bool applied)
 {
     const Size given = options == nullptr ? 0 : static_cast<Size>(JB_ROOT_COUNT(options));
     auto *plain = static_cast<PlainOption *>(
-        palloc0(sizeof(PlainOption) * (given + count_of(kind.settings) + 1)));
+        palloc0(sizeof(PlainOption) *
+                (given + count_of(kind.settings) + count_of(kind.policies) + 1)));
     int count = 0;
     for (const char *const *name = kind.settings; applied && *name != nullptr; name++)
+        plain[count++] = {*name, OptionValue::Kind::text,
+                          in_utf8(GetConfigOption(setting_of(*name), false, false)), nullptr};
+    for (const char *const *name = kind.policies; applied && *name != nullptr; name++)
         plain[count++] = {*name, OptionValue::Kind::text,
                           in_utf8(GetConfigOption(setting_of(*name), false, false)), nullptr};
     if (options != nullptr)

@@ -24,7 +24,7 @@ public:
     {
         return station_->wakes[static_cast<std::size_t>(use)].epoll();
     }
-    const char *title() const noexcept override { return "the webhook"; }
+    const char *title() const noexcept override { return "webhook"; }
     const char *library() const noexcept override { return "libcurl"; }
 
 private:

@@ -58,6 +58,8 @@ read(const SinkSettings &settings, std::vector<OptionFault> &, Failure &why)
     setup.max_records = settings.max_records;
     setup.max_bytes = settings.max_bytes;
     read->max_event_bytes = settings.max_event_bytes;
+    setup.deny_networks = settings.options.text("webhook_deny_networks");
+    setup.user_agent = "outbox/" OUTBOX_VERSION;
     if (!read_files(settings.directory, setup, why))
         return nullptr;
     return read;

@@ -317,7 +317,9 @@ constexpr const char *kNames[] = {"url",          "format",    "secret_file",   
                                   "headers_file", "timeout",   "max_in_flight", "rate",
                                   "ca_file",      "cert_file", "key_file",      nullptr};
 // What waits for its turn is in memory, each event with a kilobyte of its own.
-constexpr const char *kDefaults[] = {"max_in_flight_size", "8MB", nullptr};
+constexpr const char *kDefaults[] = {"max_in_flight_size", "8MB", "headers_format", "cloudevents",
+                                     nullptr};
+constexpr const char *kPolicies[] = {"webhook_deny_networks", nullptr};
 
 bool
 check(const SinkOptions &given, OptionFault &fault)
@@ -328,8 +330,8 @@ check(const SinkOptions &given, OptionFault &fault)
 
 } // namespace
 
-const SinkKind kSinkKind = {"webhook", "the webhook", "outbox_http", kSinksPackage, kNames,
-                            check,     kNoNames,      nullptr,       nullptr,       kDefaults};
+const SinkKind kSinkKind = {"webhook", "webhook", "outbox_http", kSinksPackage, kNames,   check,
+                            kNoNames,  nullptr,   nullptr,       kDefaults,     kPolicies};
 
 namespace
 {

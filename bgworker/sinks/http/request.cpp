@@ -180,7 +180,7 @@ Request::prepare(const Message &message, curl_slist *addresses, std::int64_t tim
     CURL *easy = easy_.get();
     return add_headers(message, timestamp) && set_connection(addresses) &&
            set(easy, CURLOPT_PRIVATE, this) && set(easy, CURLOPT_ERRORBUFFER, error_) &&
-           set(easy, CURLOPT_USERAGENT, "outbox/" OUTBOX_VERSION) &&
+           set(easy, CURLOPT_USERAGENT, setup_.user_agent.c_str()) &&
            set(easy, CURLOPT_HTTPHEADER, headers_.get()) && set(easy, CURLOPT_POST, 1L) &&
            set(easy, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(message.body.size())) &&
            set(easy, CURLOPT_POSTFIELDS, message.body.c_str()) &&
@@ -267,10 +267,11 @@ Request::open_socket(void *self, curlsocktype purpose, curl_sockaddr *address)
 void
 Request::describe(Answer &answer, const char *name, const std::string &text) const
 {
-    set_failure(answer.failure, FailureClass::retriable, name, "%s", text.c_str());
+    std::string masked = text;
+    setup_.secrets.mask(masked);
+    set_failure(answer.failure, FailureClass::retriable, name, "%s", masked.c_str());
     answer.failure.code = answer.status;
     answer.failure.possibly_persisted = answer.maybe_arrived;
-    setup_.secrets.mask(answer.failure.text);
 }
 
 Answer

@@ -1,10 +1,9 @@
 #include "resolver.h"
 
-#include "bgworker/sinks/kafka/signals_blocked.h"
-
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -142,9 +141,16 @@ Resolver::begin(std::int64_t now_us)
     look_up->host = host_;
     look_up->wake_ups = wake_ups_;
     auto handle = std::make_unique<std::shared_ptr<LookUp>>(look_up);
-    const kafka::SignalsBlocked blocked;
+    // The thread inherits that: a latch's SIGURG or a SIGTERM that it caught would never reach the
+    // server's own.
+    sigset_t all;
+    sigset_t before;
+    (void) sigfillset(&all);
+    (void) pthread_sigmask(SIG_SETMASK, &all, &before);
     pthread_t thread;
-    if (pthread_create(&thread, nullptr, LookUp::run, handle.get()) != 0)
+    const int failed = pthread_create(&thread, nullptr, LookUp::run, handle.get());
+    (void) pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    if (failed != 0)
         return false;
     (void) handle.release();
     (void) pthread_detach(thread);

@@ -2,11 +2,11 @@
 #pragma once
 
 #include "bgworker/engine/failure.h"
-#include "bgworker/sinks/kafka/secrets.h"
 
 #include "extension/core/networks.h"
 
 #include "options.h"
+#include "secrets.h"
 #include "signature.h"
 
 #include <cstdint>
@@ -31,7 +31,8 @@ struct Setup
     std::int64_t backoff_max_ms = 60000;
     std::size_t max_records = 0;
     std::size_t max_bytes = 0;
-    kafka::Secrets secrets;
+    std::string user_agent = "outbox";
+    Secrets secrets;
 
     bool operator==(const Setup &other) const;
 };
