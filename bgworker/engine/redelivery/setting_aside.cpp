@@ -177,7 +177,7 @@ SettingAside::log_more() noexcept
 void
 SettingAside::log_refusal(const Event &event, const Failure &failure, bool given_up, bool blocking)
 {
-    char text[1024];
+    char text[sizeof failure.text + 512];
     char id[kUuidText];
     LogLine line;
     line.level = LogLine::Level::warning;

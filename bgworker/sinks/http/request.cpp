@@ -300,9 +300,9 @@ Request::answered(int status)
         text.append(": ").append(body);
     describe(answer, ("HTTP_" + code).c_str(), text);
     if (answer.outcome == Outcome::refused && status < 400)
-        std::strncpy(answer.failure.hint,
-                     "Redirects are not followed: the option url must be the last address.",
-                     sizeof answer.failure.hint - 1);
+        (void) std::snprintf(
+            answer.failure.hint, sizeof answer.failure.hint, "%s",
+            "Redirects are not followed: the option url must be the last address.");
     answer.failure.too_large = status == 413;
     return answer;
 }

@@ -22,7 +22,7 @@ refuse_file(Failure &why, const char *option, const std::string &path, const std
 {
     set_failure(why, FailureClass::config, "CONFIG", "%s \"%s\": %s", option, path.c_str(),
                 problem.c_str());
-    std::strncpy(why.hint, hint, sizeof why.hint - 1);
+    (void) std::snprintf(why.hint, sizeof why.hint, "%s", hint);
     return false;
 }
 
