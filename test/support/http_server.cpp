@@ -206,7 +206,8 @@ HttpReply::silence()
 
 HttpServer::HttpServer(Handler handler) : HttpServer(std::move(handler), Tls()) {}
 
-HttpServer::HttpServer(Handler handler, Tls tls) : handler_(std::move(handler)), tls_(tls)
+HttpServer::HttpServer(Handler handler, Tls tls, int port)
+    : handler_(std::move(handler)), tls_(tls), listener_(port)
 {
     (void) std::signal(SIGPIPE, SIG_IGN); // OpenSSL writes without asking for no signal
     if (tls_.on)

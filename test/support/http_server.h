@@ -68,7 +68,7 @@ public:
     };
 
     explicit HttpServer(Handler handler);
-    HttpServer(Handler handler, Tls tls);
+    HttpServer(Handler handler, Tls tls, int port = 0);
     ~HttpServer();
     HttpServer(const HttpServer &) = delete;
     HttpServer &operator=(const HttpServer &) = delete;
