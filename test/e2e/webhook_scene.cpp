@@ -42,7 +42,8 @@ Endpoint::answer(const HttpRequest &request)
     const std::lock_guard<std::mutex> lock(mutex_);
     if (begin == "HTTP/1.1 2")
         taken_.push_back({request.header("webhook-id"),
-                          kTopicPrefix + request.header("outbox-aggregate-type"), 0, 0,
+                          kTopicPrefix + request.header("outbox-aggregate-type"), 0,
+                          static_cast<int64_t>(taken_.size()),
                           request.header("outbox-aggregate-id"), request.body});
     return reply;
 }

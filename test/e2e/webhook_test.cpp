@@ -112,7 +112,7 @@ TEST(Webhooks, AnEventThatTheEndpointRefusesIsADeadLetterInTheEndAndOthersFlow)
     ASSERT_TRUE(scene.reaches("failed_events", "1")) << scene.describe();
     ASSERT_TRUE(wait_until(kWebhookLimit, [&] { return endpoint.ids().count(flows) == 1; }));
     EXPECT_EQ(endpoint.ids().count(waits), 0u);
-    const Result row = scene.db.exec("select id, attempts, last_error from outbox.dead_letters "
+    const Result row = scene.db.exec("select event_id, attempts, last_error from outbox.dead_letters "
                                      "where subscription = 'hook'");
     EXPECT_EQ(row.text(0, 0), bad);
     EXPECT_EQ(row.text(0, 1), "3");
@@ -138,7 +138,7 @@ TEST(Webhooks, AnEventThatBreaksTheEndpointIsCountedWhileOthersAreServed)
                                return scene.status("failed_events") == "1";
                            }))
         << scene.describe();
-    EXPECT_EQ(scene.db.value("select id from outbox.dead_letters where subscription = 'hook'"),
+    EXPECT_EQ(scene.db.value("select event_id from outbox.dead_letters where subscription = 'hook'"),
               bad);
     EXPECT_TRUE(wait_until(kWebhookLimit,
                            [&] { return endpoint.ids().size() == static_cast<size_t>(emitted); }));
@@ -147,7 +147,8 @@ TEST(Webhooks, AnEventThatBreaksTheEndpointIsCountedWhileOthersAreServed)
 TEST(Webhooks, GoneStopsTheSubscriptionUntilAPersonSaysSo)
 {
     Endpoint endpoint([](const HttpRequest &) { return HttpReply::status(410, "moved out"); });
-    WebhookScene scene(cluster());
+    OwnCluster server;
+    WebhookScene scene(server);
     scene.subscribe(endpoint.url());
     (void) scene.emit();
     ASSERT_TRUE(scene.reaches("state", "gone")) << scene.describe();
@@ -155,7 +156,7 @@ TEST(Webhooks, GoneStopsTheSubscriptionUntilAPersonSaysSo)
         << scene.status("last_error");
     const int asked = endpoint.requests();
     (void) scene.emit();
-    scene.kill_relay();
+    server.restart();
     scene.db = scene.database.connect();
     ASSERT_TRUE(scene.reaches("state", "gone")) << scene.describe();
     EXPECT_EQ(endpoint.requests(), asked);
