@@ -119,7 +119,7 @@ TEST(Webhooks, AnEventThatTheEndpointRefusesIsADeadLetterInTheEndAndOthersFlow)
     EXPECT_NE(row.text(0, 2).find("answered 422 Unprocessable Content: no such [31morder?"),
               std::string::npos)
         << row.text(0, 2);
-    scene.db.exec("select outbox.discard($1, subscription => 'hook')", bad);
+    scene.db.exec("select outbox.discard($1, 'by hand', 'hook')", bad);
     EXPECT_TRUE(wait_until(kWebhookLimit, [&] { return endpoint.ids().count(waits) == 1; }));
 }
 
