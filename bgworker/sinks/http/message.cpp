@@ -25,6 +25,7 @@ struct Attributes
     std::string_view aggregate_type;
     std::string_view schema_version;
     std::string_view content_type;
+    std::string_view replay_id;
     std::vector<const Header *> others; // the caller's
 };
 
@@ -56,11 +57,15 @@ Attributes
 attributes_of(const Record &record)
 {
     Attributes all;
-    const bool cloudevents =
-        record.header_count > 0 && record.headers[0].name.substr(0, 3) == "ce_";
-    for (std::size_t i = 0; i < record.header_count; i++)
+    const auto *end = record.headers + record.header_count;
+    // That of a replay comes before all others.
+    const auto *first = record.headers;
+    if (first != end && first->name == "replay_id")
+        all.replay_id = (first++)->value;
+    const bool cloudevents = first != end && first->name.substr(0, 3) == "ce_";
+    for (const auto *at = first; at != end; ++at)
     {
-        const Header &header = record.headers[i];
+        const Header &header = *at;
         if (header.is_null || header.name == "ce_specversion")
             continue;
         // The relay's own come first, so a caller's header takes none of their places.
@@ -262,6 +267,7 @@ make_message(const Record &record, Format format, Message &message, Failure &why
         else
             add_cloudevents(all, message.headers);
     }
+    add(message.headers, "outbox-replay-id", all.replay_id);
     add_others(all, message.headers);
     return true;
 }

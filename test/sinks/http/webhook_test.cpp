@@ -68,6 +68,39 @@ TEST(Webhook, ARequestIsSignedAndSaysWhatTheEventIs)
     EXPECT_FALSE(request.has_header("expect"));
 }
 
+// The relay's headers have one of two forms; a caller's of the other are the caller's. That of a
+// replay is before them.
+TEST(Webhook, HeadersOfBothFormsAreUnderstood)
+{
+    HttpServer server(always(204));
+    Webhooks hooks(server.url());
+    const Header headers[] = {{"replay_id", "3"},      {"id", "i1"},
+                              {"event_type", "t"},     {"aggregate_type", "a"},
+                              {"created_at", "now"},   {"schema_version", "2"},
+                              {"ce_type", "caller's"}, {"nothing", "", true}};
+    Record record;
+    record.key = "k";
+    record.tombstone = true;
+    record.headers = headers;
+    record.header_count = std::size(headers);
+    Failure why;
+    ASSERT_EQ(hooks.sink->produce(record, why), ProduceResult::queued);
+    ASSERT_TRUE(hooks.settle(1));
+    const HttpRequest request = server.requests().at(0);
+    EXPECT_EQ(request.header("webhook-id"), "i1");
+    EXPECT_EQ(request.header("outbox-replay-id"), "3");
+    EXPECT_EQ(request.header("outbox-event-type"), "t");
+    EXPECT_EQ(request.header("outbox-aggregate-id"), "k");
+    EXPECT_EQ(request.header("outbox-schema-version"), "2");
+    EXPECT_EQ(request.header("outbox-header-ce%5ftype"), "caller's");
+    EXPECT_EQ(request.header("content-length"), "0");
+    EXPECT_FALSE(request.has_header("content-type"));
+    record.headers = headers + 2;
+    record.header_count = 1;
+    EXPECT_EQ(hooks.sink->produce(record, why), ProduceResult::failed);
+    EXPECT_EQ(why.cls, FailureClass::event);
+}
+
 TEST(Webhook, CloudEventsAreSentInBothModes)
 {
     HttpServer server(always(200));
