@@ -1,6 +1,6 @@
 # outbox: a PostgreSQL extension built with PGXS.
 #
-#   make demo           the main job in one minute, no Kafka needed   (ONCE=1, BOOTSTRAP=host:9092)
+#   make demo           the main job in one minute, no Kafka needed   (ONCE=1, SINK=webhook, BOOTSTRAP=host:9092)
 #   make check          every test, real Kafka included               (make check-fast: without it)
 #   make check-upgrade  whether a database that was updated is like a fresh one; after make install
 #   make check-debian13 the quick tests in a root directory of Debian 13 that it makes
