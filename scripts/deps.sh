@@ -20,7 +20,7 @@ build_packages+=("${sink_packages[@]}")
 ctl_packages=(g++ make libpq-dev librdkafka-dev libcli11-dev libfmt-dev nlohmann-json3-dev)
 # redis-tools holds Redis's server program too; the package redis-server would start it for the machine.
 check_packages=(libgtest-dev libgmock-dev nlohmann-json3-dev man-db mandoc maven default-jre-headless
-    libhiredis-dev redis-tools pgbouncer cmake)
+    libhiredis-dev redis-tools pgbouncer cmake libssl-dev openssl python3-venv)
 bench_packages=(nlohmann-json3-dev maven default-jre-headless gnuplot-nox python3)
 lint_packages=(clang-format clang-tidy)
 service_packages=(prometheus prometheus-postgres-exporter prometheus-sql-exporter)
