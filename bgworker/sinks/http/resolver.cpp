@@ -20,6 +20,8 @@ namespace
 {
 
 constexpr std::int64_t kKnownForUs = std::int64_t{30} * 1000 * 1000;
+// When it is tried again after a failure that does not matter yet.
+constexpr std::int64_t kAgainUs = std::int64_t{5} * 1000 * 1000;
 // A look-up that takes longer counts as failed; it still ends by itself, and no other one begins.
 constexpr std::int64_t kLongestUs = std::int64_t{10} * 1000 * 1000;
 constexpr int kMostAddresses = 16;
@@ -183,23 +185,32 @@ Resolver::look(std::int64_t now_us)
     if (under_way_ != nullptr && take(now_us))
     {
         under_way_.reset();
-        return error_.empty() ? State::known : State::failed;
+        return error_.empty() ? State::known : failed(now_us);
     }
     if (now_us < known_until_us_)
         return State::known;
     if (under_way_ == nullptr && !begin(now_us))
     {
         error_ = "no thread could be started";
-        return State::failed;
+        return failed(now_us);
     }
     if (now_us - asked_us_ > kLongestUs)
     {
         asked_us_ = now_us;
         error_ = "the look-up takes too long";
-        return State::failed;
+        return failed(now_us);
     }
-    // Old addresses do until there are new ones; those that led nowhere were forgotten.
-    return known_until_us_ > 0 ? State::known : State::asking;
+    return is_known() ? State::known : State::asking;
+}
+
+// What was known is as good as before.
+Resolver::State
+Resolver::failed(std::int64_t now_us) noexcept
+{
+    if (!is_known())
+        return State::failed;
+    known_until_us_ = now_us + kAgainUs;
+    return State::known;
 }
 
 } // namespace outbox::http

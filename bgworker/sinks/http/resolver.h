@@ -60,6 +60,9 @@ private:
 
     bool begin(std::int64_t now_us);
     bool take(std::int64_t now_us);
+    State failed(std::int64_t now_us) noexcept;
+    // Old addresses do until there are new ones; those that led nowhere were forgotten.
+    bool is_known() const noexcept { return known_until_us_ > 0; }
 
     const std::string host_;
     const int port_;
