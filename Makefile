@@ -8,6 +8,7 @@
 #   make outboxctl      the command for operators; make install-outboxctl PREFIX=/usr/local
 #   make bench          figures beside their limits                   (COUNT=..., ROUNDS=...)
 #   make check-debezium the relay's records beside those of an unmodified Debezium
+#   make check-webhooks webhooks, verified with the reference libraries for Python, JavaScript and Go
 #   make check-monitoring  Prometheus, the exporters, alert rules and dashboard
 #   make check-sanitizers  client and outboxctl under AddressSanitizer, UndefinedBehaviorSanitizer and ThreadSanitizer
 #   make soak           random faults for as long as asked            (MINUTES=...)
@@ -72,7 +73,7 @@ ISOLATION_OPTS = --inputdir=test --outputdir=. --load-extension=outbox
 
 # Goals that scripts and other makefiles do; the scripts find or install PostgreSQL themselves, and PGXS has a
 # "check" of its own.
-SCRIPT_GOALS = demo check check-fast check-debian13 check-debezium check-monitoring check-sanitizers check-simulation bench soak simulate format lint client install-client outboxctl install-outboxctl deb
+SCRIPT_GOALS = demo check check-webhooks check-fast check-debian13 check-debezium check-monitoring check-sanitizers check-simulation bench soak simulate format lint client install-client outboxctl install-outboxctl deb
 ifeq ($(filter-out $(SCRIPT_GOALS),$(or $(MAKECMDGOALS),all)),)
 
 demo:
@@ -81,6 +82,8 @@ check:
 	@scripts/prepare check && scripts/check
 check-fast:
 	@scripts/prepare check && scripts/check fast
+check-webhooks:
+	@scripts/prepare check e2e && OUTBOX_TEST_KAFKA=embedded build/test/e2e_tests --gtest_filter='Webhook*'
 check-debian13:
 	@scripts/check-debian13
 check-debezium:
