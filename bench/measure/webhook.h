@@ -13,7 +13,7 @@ namespace outbox::bench
 
 struct WebhookOptions
 {
-    int events = 30000;
+    int events = 200000;
     int at_once = 64; // the option max_in_flight
     int rate = 200;   // events a second, for the latency
     int seconds = 10;
