@@ -112,8 +112,9 @@ TEST(Webhooks, AnEventThatTheEndpointRefusesIsADeadLetterInTheEndAndOthersFlow)
     ASSERT_TRUE(scene.reaches("failed_events", "1")) << scene.describe();
     ASSERT_TRUE(wait_until(kWebhookLimit, [&] { return endpoint.ids().count(flows) == 1; }));
     EXPECT_EQ(endpoint.ids().count(waits), 0u);
-    const Result row = scene.db.exec("select event_id, attempts, last_error from outbox.dead_letters "
-                                     "where subscription = 'hook'");
+    const Result row =
+        scene.db.exec("select event_id, attempts, last_error from outbox.dead_letters "
+                      "where subscription = 'hook'");
     EXPECT_EQ(row.text(0, 0), bad);
     EXPECT_EQ(row.text(0, 1), "3");
     EXPECT_NE(row.text(0, 2).find("answered 422 Unprocessable Content: no such [31morder?"),
@@ -138,8 +139,9 @@ TEST(Webhooks, AnEventThatBreaksTheEndpointIsCountedWhileOthersAreServed)
                                return scene.status("failed_events") == "1";
                            }))
         << scene.describe();
-    EXPECT_EQ(scene.db.value("select event_id from outbox.dead_letters where subscription = 'hook'"),
-              bad);
+    EXPECT_EQ(
+        scene.db.value("select event_id from outbox.dead_letters where subscription = 'hook'"),
+        bad);
     EXPECT_TRUE(wait_until(kWebhookLimit,
                            [&] { return endpoint.ids().size() == static_cast<size_t>(emitted); }));
 }
@@ -217,8 +219,7 @@ TEST(Webhooks, ADeadEndpointDelaysNothingElseAndTakesNoMemory)
 TEST(Webhooks, ANameThatMovesToAForbiddenAddressIsNotFollowed)
 {
     const std::string host = file_for_server("127.0.0.1\n");
-    const Settings settings = {
-        {"outbox.webhook_deny_networks", "127.0.0.2/32, 169.254.0.0/16"}};
+    const Settings settings = {{"outbox.webhook_deny_networks", "127.0.0.2/32, 169.254.0.0/16"}};
     OwnCluster server(settings);
     server.move_host(host);
     server.restart();

@@ -60,6 +60,25 @@ outcome_of(int status, bool has_retry_after) noexcept
     return Outcome::refused;
 }
 
+int
+status_of(std::string_view line) noexcept
+{
+    const auto is_digit = [&](std::size_t at) { return line[at] >= '0' && line[at] <= '9'; };
+    for (const std::string_view version : {"HTTP/1.1 ", "HTTP/1.0 ", "HTTP/2 ", "HTTP/3 "})
+    {
+        const std::size_t at = version.size();
+        if (line.substr(0, at) != version)
+            continue;
+        if (line.size() < at + 3 || !is_digit(at) || !is_digit(at + 1) || !is_digit(at + 2))
+            return 0;
+        const char behind = line.size() > at + 3 ? line[at + 3] : ' ';
+        if (behind != ' ' && behind != '\r' && behind != '\n')
+            return 0;
+        return (line[at] - '0') * 100 + (line[at + 1] - '0') * 10 + (line[at + 2] - '0');
+    }
+    return 0;
+}
+
 const char *
 reason_of(int status) noexcept
 {

@@ -23,6 +23,10 @@ enum class Outcome : unsigned char
 // By the status code alone.
 Outcome outcome_of(int status, bool has_retry_after) noexcept;
 
+// The status code in the first line of an answer, "HTTP/1.1 200 OK"; 0: it is no such line. libcurl
+// is not as strict: it takes "HTTP/x.1 429" for 200.
+int status_of(std::string_view line) noexcept;
+
 // The standard's words for a status code; "" for one that has none.
 const char *reason_of(int status) noexcept;
 

@@ -199,6 +199,7 @@ Request::reset() noexcept
     body_.clear();
     retry_after_.clear();
     denied_.clear();
+    status_ = 0;
     header_bytes_ = 0;
     body_bytes_ = 0;
 }
@@ -215,7 +216,10 @@ Request::take_header(char *data, std::size_t size, std::size_t count, void *self
     try
     {
         if (begins_with(line, "http/"))
+        {
             request.retry_after_.clear(); // a new answer, behind one of the kind 1xx
+            request.status_ = status_of(line);
+        }
         else if (begins_with(line, kRetryAfter))
             request.retry_after_ = clean_text(line.substr(kRetryAfter.size()), 64);
     }
@@ -341,7 +345,7 @@ Request::finish(CURLcode code)
     (void) curl_easy_getinfo(easy_.get(), CURLINFO_RESPONSE_CODE, &status);
     // What is too long is not read to its end: the answer was there.
     const bool cut = code == CURLE_WRITE_ERROR && body_bytes_ > kMostBodyBytes;
-    if ((code == CURLE_OK || cut) && status >= 200)
+    if ((code == CURLE_OK || cut) && status >= 200 && status == status_)
         return answered(static_cast<int>(status));
     return failed(code == CURLE_OK ? CURLE_WEIRD_SERVER_REPLY : code);
 }

@@ -82,6 +82,7 @@ private:
     std::string body_;
     std::string retry_after_;
     std::string denied_;
+    int status_ = 0; // by the answer's first line
     std::size_t header_bytes_ = 0;
     std::size_t body_bytes_ = 0;
 };
