@@ -22,7 +22,7 @@ struct Settings
     char *topic_template;
     char *cloudevents_source; // empty: from the database's name
     char *webhook_deny_networks;
-    int headers_format;       // HeadersFormat of extension/core/cloudevents.h
+    int headers_format; // HeadersFormat of extension/core/cloudevents.h
     int backoff_initial_ms;
     int backoff_max_ms;
     int max_in_flight;

@@ -352,9 +352,8 @@ PlainOption *
 sink_options(const SinkKind &kind, Jsonb *options, bool applied)
 {
     const Size given = options == nullptr ? 0 : static_cast<Size>(JB_ROOT_COUNT(options));
-    auto *plain = static_cast<PlainOption *>(
-        palloc0(sizeof(PlainOption) *
-                (given + count_of(kind.settings) + count_of(kind.policies) + 1)));
+    auto *plain = static_cast<PlainOption *>(palloc0(
+        sizeof(PlainOption) * (given + count_of(kind.settings) + count_of(kind.policies) + 1)));
     int count = 0;
     for (const char *const *name = kind.settings; applied && *name != nullptr; name++)
         plain[count++] = {*name, OptionValue::Kind::text,
