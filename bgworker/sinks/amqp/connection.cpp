@@ -61,7 +61,8 @@ hint_of(int status) noexcept
     {
     case AMQP_STATUS_SSL_PEER_VERIFY_FAILED:
     case AMQP_STATUS_SSL_CONNECTION_FAILED:
-        return "The certificate has to be signed by one in ca_file, and the port to be one for TLS.";
+        return "The certificate has to be signed by one in ca_file, and the port to be one for "
+               "TLS.";
     case AMQP_STATUS_SSL_HOSTNAME_VERIFY_FAILED:
         return "The certificate has to be for the host that the options name.";
     default:
@@ -113,8 +114,7 @@ Connection::connect(int stop_fd, Failure &why)
     if (socket == nullptr)
         throw std::bad_alloc();
     std::string reason;
-    const int fd =
-        connect_tcp(settings_.host, port, settings_.connect_timeout_ms, stop_fd, reason);
+    const int fd = connect_tcp(settings_.host, port, settings_.connect_timeout_ms, stop_fd, reason);
     if (fd == -1)
     {
         set_failure(why, FailureClass::retriable, "CONNECTION", "cannot connect to %s:%d: %s",
@@ -154,9 +154,8 @@ Connection::connect_tls(Failure &why)
     const int status = amqp_socket_open_noblock(socket, settings_.host.c_str(), port, &limit);
     if (status == AMQP_STATUS_OK)
         return true;
-    set_failure(why, FailureClass::retriable, "CONNECTION",
-                "cannot connect with TLS to %s:%d: %s", settings_.host.c_str(), port,
-                amqp_error_string2(status));
+    set_failure(why, FailureClass::retriable, "CONNECTION", "cannot connect with TLS to %s:%d: %s",
+                settings_.host.c_str(), port, amqp_error_string2(status));
     (void) std::string_view(hint_of(status)).copy(why.hint, sizeof why.hint - 1);
     return false;
 }
@@ -195,9 +194,9 @@ Connection::check(const amqp_rpc_reply_t &reply, const char *doing, Failure &why
 bool
 Connection::log_in(Failure &why)
 {
-    amqp_table_entry_t capabilities[] = {
-        capability("authentication_failure_close"), capability("basic.nack"),
-        capability("connection.blocked"), capability("publisher_confirms")};
+    amqp_table_entry_t capabilities[] = {capability("authentication_failure_close"),
+                                         capability("basic.nack"), capability("connection.blocked"),
+                                         capability("publisher_confirms")};
     amqp_table_entry_t properties[] = {entry("product", "outbox"),
                                        entry("connection_name", settings_.name.c_str()),
                                        amqp_table_entry_t()};

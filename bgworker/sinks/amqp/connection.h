@@ -27,7 +27,8 @@ public:
     virtual ~Ears() = default;
     virtual bool confirmed(std::uint64_t number, bool multiple, bool taken) = 0;
     // No queue gets the message. False, as above: RabbitMQ cannot mean what it says.
-    virtual bool returned(std::string_view id, std::string_view routing_key, const Failure &why) = 0;
+    virtual bool returned(std::string_view id, std::string_view routing_key,
+                          const Failure &why) = 0;
     // Low on memory or disk, it reads nothing more; or it does again.
     virtual void blocked(std::string_view reason) = 0;
     virtual void unblocked() = 0;

@@ -26,8 +26,8 @@ amqp_basic_properties_t
 properties_of(const Message &message, std::vector<amqp_table_entry_t> &headers) noexcept
 {
     amqp_basic_properties_t properties = {};
-    properties._flags = AMQP_BASIC_DELIVERY_MODE_FLAG | AMQP_BASIC_TIMESTAMP_FLAG |
-                        AMQP_BASIC_HEADERS_FLAG;
+    properties._flags =
+        AMQP_BASIC_DELIVERY_MODE_FLAG | AMQP_BASIC_TIMESTAMP_FLAG | AMQP_BASIC_HEADERS_FLAG;
     properties.delivery_mode = kPersistent;
     properties.timestamp = message.timestamp_ms > 0
                                ? static_cast<std::uint64_t>(message.timestamp_ms / 1000)
@@ -117,8 +117,8 @@ Connection::publish(const Message &message, Failure &why)
     }
     const std::size_t begin =
         kMethod + settings_.exchange.size() + message.routing_key().size() + header;
-    const std::size_t all = begin + message.body().size() +
-                            (message.body().size() / frame_max_ + 1) * kFrameOverhead;
+    const std::size_t all =
+        begin + message.body().size() + (message.body().size() / frame_max_ + 1) * kFrameOverhead;
     fill_headers(message);
     if (all > chunk_)
         return may_write(begin) ? publish_begin(message, why) : Sent::part;

@@ -84,7 +84,8 @@ Message::make(const Record &record, Failure &why)
     if (made.routing_key_ > kMaxName)
     {
         set_failure(why, FailureClass::event, "ROUTING_KEY_TOO_LONG",
-                    "the routing key takes %zu bytes, AMQP allows %zu", made.routing_key_, kMaxName);
+                    "the routing key takes %zu bytes, AMQP allows %zu", made.routing_key_,
+                    kMaxName);
         return nullptr;
     }
     made.add(std::string_view("\0", 1), made.lane_);

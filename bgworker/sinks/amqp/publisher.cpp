@@ -78,8 +78,7 @@ Publisher::start(Failure &why) noexcept
 {
     if (!session_->mailbox.is_good())
     {
-        set_failure(why, FailureClass::retriable, "NO_DESCRIPTOR",
-                    "no descriptor could be opened");
+        set_failure(why, FailureClass::retriable, "NO_DESCRIPTOR", "no descriptor could be opened");
         return false;
     }
     auto *argument = new (std::nothrow) std::shared_ptr<Session>(session_);

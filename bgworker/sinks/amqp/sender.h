@@ -16,7 +16,8 @@
 namespace outbox::amqp
 {
 
-//     away ── connect() ──▶ open ── lost(): the pause grows as long as nothing is confirmed ──▶ away
+//     away ── connect() ──▶ open ── lost(): the pause grows as long as nothing is confirmed ──▶
+//     away
 //
 // A message is given up for its own sake only: it came back, its like closes the channel, or
 // RabbitMQ says no to it again and again. Whatever else happens, it is kept and sent again.

@@ -1,0 +1,87 @@
+// A publisher and whoever listens to it, as the engine would.
+#pragma once
+
+#include "bgworker/sinks/amqp/publisher.h"
+
+#include "support/wait.h"
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace outbox::test
+{
+
+constexpr Milliseconds kLimit(30000);
+
+struct Given
+{
+    std::uint64_t tag;
+    Failure failure;
+};
+
+class Ear final : public SinkListener
+{
+public:
+    void delivered(std::uint64_t tag) noexcept override { acked.push_back(tag); }
+    void failed(std::uint64_t tag, const Failure &failure) noexcept override
+    {
+        refused.push_back({tag, failure});
+    }
+    void trouble(const Failure &failure) noexcept override { troubles.push_back(failure); }
+    void log(int, const char *, const char *) noexcept override {}
+
+    bool has_trouble(const std::string &text) const
+    {
+        for (const Failure &failure : troubles)
+            if ((std::string(failure.name) + ": " + failure.text).find(text) != std::string::npos)
+                return true;
+        return false;
+    }
+
+    std::vector<std::uint64_t> acked;
+    std::vector<Given> refused;
+    std::vector<Failure> troubles;
+};
+
+class Driver
+{
+public:
+    explicit Driver(const amqp::Settings &settings);
+    ~Driver();
+
+    amqp::Publisher &publisher() { return *publisher_; }
+    Ear &ear() { return ear_; }
+    // Tags are given in turn, from 1. Body and event id are the tag unless said otherwise.
+    std::uint64_t produce(const std::string &routing_key, const std::string &key,
+                          const std::string &body = "");
+    template <class Condition> bool serve_until(Condition &&condition, Milliseconds limit = kLimit)
+    {
+        return wait_until(limit,
+                          [&]
+                          {
+                              (void) publisher_->serve(ear_, 1000);
+                              return condition();
+                          });
+    }
+    bool serve_until_settled(Milliseconds limit = kLimit)
+    {
+        return serve_until([&] { return publisher_->outstanding() == 0; }, limit);
+    }
+    bool serve_until_trouble(const std::string &text)
+    {
+        return serve_until([&] { return ear_.has_trouble(text); });
+    }
+
+private:
+    const int wake_fd_;
+    std::unique_ptr<amqp::Publisher> publisher_;
+    Ear ear_;
+    std::uint64_t tag_ = 0;
+};
+
+// Settings with short pauses.
+amqp::Settings settings_for(int port, const std::string &exchange);
+
+} // namespace outbox::test
