@@ -16,7 +16,7 @@ RabbitMqServer &
 shared_server()
 {
     if (!server)
-        server = std::make_unique<RabbitMqServer>();
+        server = std::make_unique<RabbitMqServer>("max_message_size = 2000000\n", true);
     return *server;
 }
 

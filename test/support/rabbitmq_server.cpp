@@ -17,7 +17,7 @@ constexpr std::chrono::seconds kStartLimit(120);
 
 } // namespace
 
-RabbitMqServer::RabbitMqServer(const std::string &config)
+RabbitMqServer::RabbitMqServer(const std::string &config, bool tls)
     : port_(free_port()), tls_port_(free_port()), distribution_port_(free_port()),
       mapper_port_(free_port()), name_(unique_name("rabbit") + "@localhost"),
       directory_(run_dir() / unique_name("rabbitmq")), log_(new_log("rabbitmq"))
@@ -30,11 +30,44 @@ RabbitMqServer::RabbitMqServer(const std::string &config)
                "loopback_users = none\nvm_memory_high_watermark.absolute = 2GB\n"
                "disk_free_limit.absolute = 10MB\n" +
                    config);
+    if (tls)
+        write_file(directory_ / "rabbitmq.conf",
+                   read_file(directory_ / "rabbitmq.conf") + make_certificates());
     Command mapper({"epmd", "-port", std::to_string(mapper_port_), "-address", "127.0.0.1"});
     mapper.directory = directory_;
     mapper.output = log_;
     mapper_ = std::make_unique<Process>(mapper);
     start();
+}
+
+// Returns the lines that name them.
+std::string
+RabbitMqServer::make_certificates() const
+{
+    const std::string directory = directory_.string();
+    const auto openssl = [&](std::vector<std::string> words)
+    {
+        words.insert(words.begin(), "openssl");
+        Command command(words);
+        command.directory = directory;
+        (void) run_or_throw(command);
+    };
+    openssl({"req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=test ca",
+             "-keyout", "ca.key", "-out", "ca.pem"});
+    write_file(directory_ / "names", "subjectAltName=DNS:localhost\n");
+    for (const std::string name : {"server", "client"})
+    {
+        openssl({"req", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-keyout",
+                 name + ".key", "-out", name + ".csr"});
+        openssl({"x509", "-req", "-in", name + ".csr", "-CA", "ca.pem", "-CAkey", "ca.key",
+                 "-CAcreateserial", "-days", "2", "-extfile", "names", "-out", name + ".pem"});
+    }
+    return "listeners.ssl.1 = 127.0.0.1:" + std::to_string(tls_port_) +
+           "\nssl_options.cacertfile = " + directory +
+           "/ca.pem\nssl_options.certfile = " + directory +
+           "/server.pem\nssl_options.keyfile = " + directory +
+           "/server.key\nssl_options.verify = verify_peer\n"
+           "ssl_options.fail_if_no_peer_cert = false\n";
 }
 
 std::map<std::string, std::string>

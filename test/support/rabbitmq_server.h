@@ -15,8 +15,10 @@ namespace outbox::test
 class RabbitMqServer
 {
 public:
-    // Further lines of rabbitmq.conf. Starts the server.
-    explicit RabbitMqServer(const std::string &config = "");
+    // Further lines of rabbitmq.conf. Starts the server. With TLS it listens on tls_port() too,
+    // with a certificate for localhost that ca.pem in its directory has signed; so is client.pem,
+    // whose key is in client.key.
+    explicit RabbitMqServer(const std::string &config = "", bool tls = false);
     ~RabbitMqServer() = default;
     RabbitMqServer(const RabbitMqServer &) = delete;
     RabbitMqServer &operator=(const RabbitMqServer &) = delete;
@@ -39,6 +41,7 @@ public:
     void close_connections(const std::string &reason) const;
 
 private:
+    std::string make_certificates() const;
     std::map<std::string, std::string> environment() const;
     Command command(const std::string &program) const;
 

@@ -118,7 +118,7 @@ Message::make(const Record &record, Failure &why)
     made.tag = record.tag;
     made.timestamp_ms = record.timestamp_ms;
     made.tombstone = record.tombstone;
-    made.size_ = sizeof(Message) + made.bytes_.capacity() + made.headers_.capacity() * sizeof(Ends);
+    made.size_ = size_in_flight(record);
     return message;
 }
 

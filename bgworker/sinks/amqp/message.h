@@ -44,7 +44,7 @@ public:
     Header header(std::size_t i) const noexcept;
     // What properties and headers take in a frame, at most.
     std::size_t header_frame_size() const noexcept { return header_frame_size_; }
-    // In memory.
+    // In memory, as the engine counts.
     std::size_t size() const noexcept { return size_; }
 
     std::uint64_t tag = 0;

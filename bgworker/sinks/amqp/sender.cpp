@@ -34,7 +34,7 @@ Sender::Sender(const Settings &settings, Mailbox &mailbox) : settings_(settings)
 void
 Sender::run() noexcept
 {
-    constexpr int kPartMs = 200;
+    constexpr int kPartMs = 100;
     Failure why;
     set_failure(why, FailureClass::fatal, "OUT_OF_MEMORY", "out of memory");
     try

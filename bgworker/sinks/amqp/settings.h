@@ -16,6 +16,12 @@ struct Tls
     std::string ca_file; // whose certificates are trusted
     std::string cert_file;
     std::string key_file;
+
+    bool operator==(const Tls &other) const
+    {
+        return on == other.on && ca_file == other.ca_file && cert_file == other.cert_file &&
+               key_file == other.key_file;
+    }
 };
 
 struct Settings
@@ -47,6 +53,9 @@ struct Settings
     // The most that the caller will have outstanding.
     std::size_t max_messages = 100000;
     std::size_t max_bytes = std::size_t{64} * 1024 * 1024;
+
+    // Whether both make the same connections.
+    bool operator==(const Settings &other) const;
 };
 
 } // namespace outbox::amqp

@@ -1,0 +1,16 @@
+// From options and files to a connection's settings.
+#pragma once
+
+#include "bgworker/sinks/module.h"
+
+#include "options.h"
+#include "settings.h"
+
+namespace outbox::amqp
+{
+
+// Reads what the options name. False and the reason, which shows no secret. May throw
+// std::bad_alloc.
+bool read_settings(const SinkSettings &given, Settings &settings, Failure &why);
+
+} // namespace outbox::amqp

@@ -1,0 +1,359 @@
+// What RabbitMQ, or whoever runs it, does to a connection. No message is given up for it, and none
+// is lost.
+#include "scene.h"
+
+#include "support/workspace.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+namespace outbox::test
+{
+
+namespace
+{
+
+using testing::HasSubstr;
+using testing::SizeIs;
+
+// Keeps some hundred messages under way until it is told to stop; then all have to be there.
+class Traffic
+{
+public:
+    Traffic(Scene &scene, Driver &driver) : scene_(scene), driver_(driver) {}
+
+    // Until the condition holds.
+    template <class Condition> bool run_until(Condition &&condition)
+    {
+        return driver_.serve_until(
+            [&]
+            {
+                while (driver_.publisher().outstanding() < 300)
+                    sent_.insert(driver_.produce("a", std::to_string(sent_.size() % 50)));
+                return condition();
+            });
+    }
+    bool run_for(std::size_t messages)
+    {
+        const std::size_t before = driver_.ear().acked.size();
+        return run_until([&] { return driver_.ear().acked.size() >= before + messages; });
+    }
+    bool run_until_trouble(const std::string &text)
+    {
+        return run_until([&] { return driver_.ear().has_trouble(text); });
+    }
+
+    void expect_all_there()
+    {
+        ASSERT_TRUE(driver_.serve_until_settled());
+        EXPECT_TRUE(driver_.ear().refused.empty());
+        std::set<std::uint64_t> there;
+        std::map<std::string, std::uint64_t> last;
+        AmqpClient client(shared_server().port());
+        for (const AmqpMessage &message : client.get_all(scene_.queue))
+        {
+            const std::uint64_t tag = std::stoull(message.body);
+            std::uint64_t &before = last[message.header("key")];
+            // The first copies are in order.
+            if (there.insert(tag).second)
+            {
+                EXPECT_GT(tag, before);
+                before = tag;
+            }
+        }
+        EXPECT_EQ(there, sent_);
+    }
+
+private:
+    Scene &scene_;
+    Driver &driver_;
+    std::set<std::uint64_t> sent_;
+};
+
+TEST(AmqpTrouble, ConnectionClosedByAnOperatorLosesNothing)
+{
+    Scene scene;
+    Driver driver(scene.settings());
+    Traffic traffic(scene, driver);
+    ASSERT_TRUE(traffic.run_for(500));
+    shared_server().close_connections("maintenance window");
+    ASSERT_TRUE(traffic.run_until_trouble("CONNECTION_FORCED"));
+    EXPECT_TRUE(driver.ear().has_trouble("maintenance window"));
+    EXPECT_TRUE(driver.ear().troubles.front().summary);
+    EXPECT_EQ(driver.ear().troubles.front().cls, FailureClass::retriable);
+    ASSERT_TRUE(traffic.run_for(500));
+    EXPECT_TRUE(driver.publisher().reachable(0));
+    traffic.expect_all_there();
+}
+
+TEST(AmqpTrouble, KilledServerThatComesBackLosesNothing)
+{
+    Scene scene;
+    Driver driver(scene.settings());
+    Traffic traffic(scene, driver);
+    ASSERT_TRUE(traffic.run_for(500));
+    shared_server().kill9();
+    ASSERT_TRUE(traffic.run_until_trouble("cannot connect to 127.0.0.1"));
+    EXPECT_FALSE(driver.publisher().reachable(0));
+    shared_server().start();
+    ASSERT_TRUE(traffic.run_for(500));
+    traffic.expect_all_there();
+}
+
+TEST(AmqpTrouble, ServerThatHangsIsNoticedByItsHeartbeats)
+{
+    Scene scene;
+    Driver driver(scene.settings());
+    Traffic traffic(scene, driver);
+    ASSERT_TRUE(traffic.run_for(100));
+    const auto begin = Clock::now();
+    shared_server().pause();
+    const bool noticed = traffic.run_until_trouble("HEARTBEAT_TIMEOUT");
+    shared_server().resume();
+    ASSERT_TRUE(noticed);
+    EXPECT_LT(since(begin), Milliseconds(10000));
+    ASSERT_TRUE(traffic.run_for(500));
+    traffic.expect_all_there();
+}
+
+// A large message is half sent when the server hangs.
+TEST(AmqpTrouble, ServerThatHangsInALargeMessageIsNoticedToo)
+{
+    Scene scene;
+    Driver driver(scene.settings());
+    (void) driver.produce("a", "first");
+    ASSERT_TRUE(driver.serve_until_settled());
+    shared_server().pause();
+    for (int i = 0; i < 20; i++)
+        (void) driver.produce("a", std::to_string(i), std::string(1000000, 'x'));
+    const bool noticed = driver.serve_until_trouble("HEARTBEAT_TIMEOUT");
+    shared_server().resume();
+    ASSERT_TRUE(noticed);
+    ASSERT_TRUE(driver.serve_until_settled());
+    EXPECT_THAT(driver.ear().acked, SizeIs(21));
+}
+
+class Alarm
+{
+public:
+    explicit Alarm(const std::string &source)
+        : end_("rabbit_alarm:clear_alarm({resource_limit, " + source + ", node()}).")
+    {
+        shared_server().eval("rabbit_alarm:set_alarm({{resource_limit, " + source +
+                             ", node()}, []}).");
+    }
+    ~Alarm() { end(); }
+    void end()
+    {
+        if (!end_.empty())
+            shared_server().eval(end_);
+        end_.clear();
+    }
+
+private:
+    std::string end_;
+};
+
+void
+expect_waits(const std::string &source, const std::string &word, std::size_t body)
+{
+    Scene scene;
+    Driver driver(scene.settings());
+    Traffic traffic(scene, driver);
+    ASSERT_TRUE(traffic.run_for(100));
+    ASSERT_TRUE(driver.serve_until_settled());
+    Alarm alarm(source);
+    if (body > 0)
+        for (int i = 0; i < 10; i++)
+            (void) driver.produce("large", std::to_string(i), std::string(body, 'x'));
+    ASSERT_TRUE(traffic.run_until_trouble("BLOCKED"));
+    EXPECT_TRUE(driver.ear().has_trouble(word));
+    EXPECT_FALSE(driver.publisher().reachable(0));
+    // It stays connected, longer than two heartbeats, and nothing is given up.
+    const std::size_t troubles = driver.ear().troubles.size();
+    EXPECT_FALSE(driver.serve_until_settled(Milliseconds(3500)));
+    EXPECT_EQ(driver.ear().troubles.size(), troubles);
+    alarm.end();
+    ASSERT_TRUE(driver.serve_until_settled());
+    EXPECT_TRUE(driver.ear().refused.empty());
+    EXPECT_TRUE(driver.publisher().reachable(0));
+}
+
+TEST(AmqpTrouble, MemoryAlarmIsWaitedFor)
+{
+    expect_waits("memory", "memory", 0);
+}
+
+TEST(AmqpTrouble, DiskAlarmIsWaitedForInLargeMessagesToo)
+{
+    expect_waits("disk", "disk", 1000000);
+}
+
+TEST(AmqpTrouble, MissingExchangeIsWaitedFor)
+{
+    Scene scene;
+    Driver driver(scene.settings());
+    Traffic traffic(scene, driver);
+    ASSERT_TRUE(traffic.run_for(100));
+    scene.client.delete_exchange(scene.exchange);
+    ASSERT_TRUE(traffic.run_until_trouble("NOT_FOUND"));
+    EXPECT_TRUE(driver.ear().has_trouble("no exchange '" + scene.exchange + "'"));
+    scene.client.declare_exchange(scene.exchange);
+    scene.client.bind(scene.queue, scene.exchange);
+    // Until it is bound what comes is refused.
+    ASSERT_TRUE(driver.serve_until_settled());
+    for (const Given &given : driver.ear().refused)
+        EXPECT_TRUE(given.failure.consequence || given.failure.cls == FailureClass::event);
+    (void) driver.produce("a", "last");
+    ASSERT_TRUE(driver.serve_until_settled());
+}
+
+struct User
+{
+    explicit User(const std::string &write) : name(unique_name("user"))
+    {
+        shared_server().ctl({"add_user", name, "secret-of-it"});
+        shared_server().ctl({"set_permissions", name, "", write, ".*"});
+    }
+    ~User() { shared_server().ctl({"delete_user", name}); }
+    amqp::Settings settings(const Scene &scene) const
+    {
+        amqp::Settings settings = scene.settings();
+        settings.username = name;
+        settings.password = "secret-of-it";
+        return settings;
+    }
+    const std::string name;
+};
+
+TEST(AmqpTrouble, RightThatIsMissingIsWaitedFor)
+{
+    Scene scene;
+    const User user("^$");
+    Driver driver(user.settings(scene));
+    (void) driver.produce("a", "a");
+    ASSERT_TRUE(driver.serve_until_trouble("ACCESS_REFUSED"));
+    EXPECT_TRUE(driver.ear().has_trouble("exchange '" + scene.exchange + "' in vhost"));
+    EXPECT_TRUE(driver.ear().refused.empty());
+    shared_server().ctl({"set_permissions", user.name, "", ".*", ".*"});
+    ASSERT_TRUE(driver.serve_until_settled());
+    EXPECT_THAT(driver.ear().acked, SizeIs(1));
+}
+
+// RabbitMQ can allow routing keys; others flow.
+TEST(AmqpTrouble, RoutingKeyThatIsNotAllowedIsTheTopicsTrouble)
+{
+    Scene scene;
+    const User user(".*");
+    shared_server().ctl({"set_topic_permissions", user.name, scene.exchange, "^allowed", ".*"});
+    const amqp::Settings settings = user.settings(scene);
+    Driver driver(settings);
+    for (int i = 0; i < 30; i++)
+        (void) driver.produce(i % 10 == 5 ? "forbidden" : "allowed.a", std::to_string(i));
+    ASSERT_TRUE(driver.serve_until_settled());
+    EXPECT_THAT(driver.ear().acked, SizeIs(27));
+    ASSERT_THAT(driver.ear().refused, SizeIs(3));
+    for (const Given &given : driver.ear().refused)
+    {
+        EXPECT_EQ(given.failure.cls, FailureClass::topic);
+        EXPECT_THAT(given.failure.text, HasSubstr("access to topic 'forbidden'"));
+    }
+}
+
+TEST(AmqpTrouble, WrongPasswordIsWaitedForAndNeverShown)
+{
+    Scene scene;
+    amqp::Settings settings = scene.settings();
+    settings.password = "wrong-and-secret";
+    Driver driver(settings);
+    ASSERT_TRUE(driver.serve_until_trouble("ACCESS_REFUSED"));
+    EXPECT_FALSE(driver.ear().has_trouble("wrong-and-secret"));
+}
+
+TEST(AmqpTrouble, MissingVhostIsWaitedFor)
+{
+    Scene scene;
+    amqp::Settings settings = scene.settings();
+    settings.vhost = "nowhere";
+    Driver driver(settings);
+    ASSERT_TRUE(driver.serve_until_trouble("vhost nowhere not found"));
+}
+
+// RabbitMQ closes the channel, and does not say for which message.
+TEST(AmqpTrouble, MessageForWhichTheChannelIsClosedIsFoundAmongTheOthers)
+{
+    Scene scene;
+    Driver driver(scene.settings());
+    std::set<std::uint64_t> poison;
+    for (int i = 0; i < 200; i++)
+    {
+        const bool bad = i == 77 || i == 140;
+        const std::uint64_t tag =
+            driver.produce("a", std::to_string(i), bad ? std::string(2500000, 'x') : "");
+        if (bad)
+            poison.insert(tag);
+    }
+    ASSERT_TRUE(driver.serve_until_settled());
+    EXPECT_THAT(driver.ear().acked, SizeIs(198));
+    ASSERT_THAT(driver.ear().refused, SizeIs(2));
+    for (const Given &given : driver.ear().refused)
+    {
+        EXPECT_EQ(poison.count(given.tag), 1u);
+        EXPECT_EQ(given.failure.cls, FailureClass::event);
+        EXPECT_STREQ(given.failure.name, "PRECONDITION_FAILED");
+        EXPECT_TRUE(given.failure.too_large);
+    }
+    EXPECT_TRUE(driver.ear().troubles.empty());
+}
+
+amqp::Settings
+tls_settings(const Scene &scene)
+{
+    amqp::Settings settings = scene.settings();
+    settings.host = "localhost";
+    settings.port = shared_server().tls_port();
+    settings.tls.on = true;
+    settings.tls.ca_file = shared_server().directory() / "ca.pem";
+    return settings;
+}
+
+TEST(AmqpTls, MessagesArrive)
+{
+    Scene scene;
+    amqp::Settings settings = tls_settings(scene);
+    settings.tls.cert_file = shared_server().directory() / "client.pem";
+    settings.tls.key_file = shared_server().directory() / "client.key";
+    Driver driver(settings);
+    Traffic traffic(scene, driver);
+    ASSERT_TRUE(traffic.run_for(1000));
+    (void) driver.produce("a", "large", std::string(1000000, 'x'));
+    ASSERT_TRUE(driver.serve_until_settled());
+    EXPECT_TRUE(driver.ear().troubles.empty());
+}
+
+TEST(AmqpTls, CertificateOfAnotherHostIsNotTrusted)
+{
+    Scene scene;
+    amqp::Settings settings = tls_settings(scene);
+    settings.host = "127.0.0.1";
+    Driver driver(settings);
+    ASSERT_TRUE(driver.serve_until_trouble("cannot connect with TLS"));
+    EXPECT_THAT(driver.ear().troubles.front().hint, HasSubstr("for the host"));
+}
+
+TEST(AmqpTls, UnknownAuthorityIsNotTrusted)
+{
+    Scene scene;
+    amqp::Settings settings = tls_settings(scene);
+    settings.tls.ca_file = shared_server().directory() / "client.pem";
+    Driver driver(settings);
+    ASSERT_TRUE(driver.serve_until_trouble("cannot connect with TLS"));
+    EXPECT_THAT(driver.ear().troubles.front().hint, HasSubstr("ca_file"));
+}
+
+} // namespace
+
+} // namespace outbox::test
