@@ -1,7 +1,7 @@
 // One RabbitMQ for all tests of this program, as its start takes long.
 #pragma once
 
-#include "driver.h"
+#include "sinks/amqp/driver.h"
 
 #include "support/amqp_client.h"
 #include "support/rabbitmq_server.h"

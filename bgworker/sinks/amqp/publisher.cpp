@@ -1,7 +1,6 @@
 #include "publisher.h"
 
-#include "bgworker/sinks/kafka/signals_blocked.h"
-
+#include <csignal>
 #include <ctime>
 #include <exception>
 #include <new>
@@ -37,6 +36,22 @@ run(void *argument) noexcept
         static_cast<std::shared_ptr<Session> *>(argument));
     (*session)->sender.run();
     return nullptr;
+}
+
+// With all signals blocked: a latch's SIGURG or a SIGTERM that it caught would never reach the
+// server's own thread.
+bool
+start_thread(pthread_t &thread, void *argument) noexcept
+{
+    sigset_t all;
+    (void) sigfillset(&all);
+    pthread_attr_t attributes;
+    if (pthread_attr_init(&attributes) != 0)
+        return false;
+    const bool started = pthread_attr_setsigmask_np(&attributes, &all) == 0 &&
+                         pthread_create(&thread, &attributes, run, argument) == 0;
+    (void) pthread_attr_destroy(&attributes);
+    return started;
 }
 
 timespec
@@ -87,8 +102,7 @@ Publisher::start(Failure &why) noexcept
         describe_no_memory(why);
         return false;
     }
-    const kafka::SignalsBlocked blocked;
-    running_ = pthread_create(&thread_, nullptr, run, argument) == 0;
+    running_ = start_thread(thread_, argument);
     if (running_)
         return true;
     delete argument;
@@ -150,25 +164,6 @@ Publisher::produce(const Record &record, Failure &why) noexcept
         describe_no_memory(why);
         return ProduceResult::failed;
     }
-}
-
-bool
-Publisher::may_pass(std::string_view key, Offer &offer) const noexcept
-{
-    static_cast<void>(key);
-    return offer.gate.may_pass(-1);
-}
-
-ProduceResult
-Publisher::offer(const Record &record, Offer &offer, Failure &why) noexcept
-{
-    return may_pass(record.key, offer) ? produce(record, why) : ProduceResult::stopped;
-}
-
-ProduceResult
-Publisher::place(std::string_view, std::string_view key, Offer &offer, Failure &) noexcept
-{
-    return may_pass(key, offer) ? ProduceResult::queued : ProduceResult::stopped;
 }
 
 void

@@ -26,7 +26,8 @@ struct Session
     Sender sender;
 };
 
-class Publisher final : public Sink
+// One message of a lane is under way, many lanes at once.
+class Publisher final : public KeyedSink
 {
 public:
     // Returns a publisher that connects in the background, or null and the reason. It adds to
@@ -39,12 +40,6 @@ public:
     Publisher &operator=(const Publisher &) = delete;
 
     ProduceResult produce(const Record &record, Failure &why) noexcept override;
-    // A lane is as good as a partition: of one at most one message is under way.
-    ProduceResult offer(const Record &record, Offer &offer, Failure &why) noexcept override;
-    ProduceResult place(std::string_view topic, std::string_view key, Offer &offer,
-                        Failure &why) noexcept override;
-    void note_away() noexcept override {}
-    bool take_topics_changed() noexcept override { return false; }
     // Nothing waits for fuller batches.
     void send_now() noexcept override {}
     std::size_t serve(SinkListener &listener, std::size_t max_events) noexcept override;
@@ -59,7 +54,6 @@ private:
     explicit Publisher(std::shared_ptr<Session> session) noexcept : session_(std::move(session)) {}
     bool start(Failure &why) noexcept;
     bool has_room(std::size_t bytes) const noexcept;
-    bool may_pass(std::string_view key, Offer &offer) const noexcept;
     std::size_t settle(std::unique_ptr<Message> message, SinkListener &listener) noexcept;
     void fail(const Message &message, const Failure &why, SinkListener &listener) noexcept;
     std::size_t fail_all(MessageList &&messages, const Failure &why,

@@ -26,7 +26,6 @@ ms_between(std::chrono::steady_clock::time_point from, std::chrono::steady_clock
 
 Sender::Sender(const Settings &settings, Mailbox &mailbox) : settings_(settings), mailbox_(mailbox)
 {
-    secrets_.add(settings.password);
     backoff_.configure(settings.backoff_initial_ms, settings.backoff_max_ms);
     random_.seed(static_cast<unsigned>(Steady::now().time_since_epoch().count()));
 }
@@ -219,7 +218,7 @@ Sender::watch_confirms()
 void
 Sender::tell(Failure trouble) noexcept
 {
-    secrets_.mask(trouble.text);
+    mask(trouble.text, settings_.password);
     trouble.cls = FailureClass::retriable;
     trouble.summary = true; // nothing gets through, which is more than a piece of news
     mailbox_.set_open(false);

@@ -7,7 +7,6 @@
 #include "unconfirmed.h"
 
 #include "bgworker/engine/common/backoff.h"
-#include "bgworker/sinks/kafka/secrets.h"
 
 #include <chrono>
 #include <map>
@@ -65,7 +64,6 @@ private:
 
     const Settings &settings_;
     Mailbox &mailbox_;
-    kafka::Secrets secrets_;
     Backoff backoff_;
     std::minstd_rand random_;
 

@@ -119,7 +119,7 @@ Sender::close_for(const End &end)
     if (is_refused_alone(*message, end.why.code))
     {
         Failure why = end.why;
-        secrets_.mask(why.text);
+        mask(why.text, settings_.password);
         why.cls = FailureClass::event;
         why.too_large = end.said.find("larger than") != std::string::npos;
         refuse(std::move(message), why);
@@ -137,7 +137,7 @@ void
 Sender::refuse_topic(const End &end, MessageList &&sent)
 {
     Failure why = end.why;
-    secrets_.mask(why.text);
+    mask(why.text, settings_.password);
     why.cls = FailureClass::topic;
     bool found = false;
     const auto sweep = [&](MessageList &&from)

@@ -4,7 +4,7 @@
 #include <amqp_framing.h>
 
 #include <algorithm>
-#include <cstdio>
+#include <cstring>
 
 namespace outbox::amqp
 {
@@ -15,6 +15,23 @@ Shown::Shown(std::string_view said) noexcept
     for (std::size_t i = 0; i < size; i++)
         text[i] = said[i] >= ' ' && said[i] <= '~' ? said[i] : '?';
     text[size] = '\0';
+}
+
+void
+mask(char *text, std::string_view password) noexcept
+{
+    constexpr std::string_view kMask = "***";
+    if (password.size() <= kMask.size())
+        return;
+    std::size_t size = std::strlen(text);
+    for (std::size_t at = 0;
+         (at = std::string_view(text, size).find(password, at)) != std::string_view::npos;)
+    {
+        const std::size_t rest = at + password.size();
+        at += kMask.copy(text + at, kMask.size());
+        std::memmove(text + at, text + rest, size - rest + 1);
+        size -= rest - at;
+    }
 }
 
 const char *

@@ -17,6 +17,10 @@ struct Shown
     char text[256];
 };
 
+// Replaces every occurrence of a password by "***". One of less than four bytes cannot be
+// distinguished from ordinary text.
+void mask(char *text, std::string_view password) noexcept;
+
 // AMQP's name of a reply code, such as NOT_FOUND.
 const char *name_of_reply(int code) noexcept;
 
