@@ -11,7 +11,8 @@ constexpr const char *kOptions[] = {
     "password_file",   "tls",       "ca_file",   "cert_file",       "key_file",
     "exchange",        "mandatory", "heartbeat", "connect_timeout", "confirm_timeout",
     "max_unconfirmed", nullptr};
-constexpr const char *kDefaults[] = {"topic_template", "{aggregate_type}.{event_type}", nullptr};
+constexpr const char *kDefaults[] = {"topic_template", "{aggregate_type}.{event_type}",
+                                     "max_in_flight_size", "8MB", nullptr};
 constexpr const char *kExample =
     "For example {\"host\": \"rabbit-1\", \"exchange\": \"events\", \"username\": \"outbox\", "
     "\"password_file\": \"/etc/outbox/rabbit.password\"}.";

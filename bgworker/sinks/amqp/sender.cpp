@@ -118,8 +118,8 @@ Sender::connect()
     connection_ = Connection::open(settings_, mailbox_.stop_fd(), why);
     if (!connection_)
     {
-        tell(why);
         pause();
+        tell(why);
         return;
     }
     progress_ = blocked_ = false;
@@ -221,6 +221,8 @@ Sender::tell(Failure trouble) noexcept
     mask(trouble.text, settings_.password);
     trouble.cls = FailureClass::retriable;
     trouble.summary = true; // nothing gets through, which is more than a piece of news
+    if (!connection_)
+        trouble.retry_after_ms = ms_between(Steady::now(), connect_at_);
     mailbox_.set_open(false);
     mailbox_.report_trouble(trouble);
 }

@@ -82,9 +82,9 @@ Sender::lost(const Failure &why)
 {
     connection_.reset();
     blocked_ = false;
-    tell(why);
     put_back(take_sent());
     pause();
+    tell(why);
 }
 
 // A server error may have other reasons than the message; not three times.
@@ -128,8 +128,8 @@ Sender::close_for(const End &end)
     }
     sent.push(std::move(message));
     suspects_.add(std::move(sent));
-    tell(end.why);
     pause();
+    tell(end.why);
 }
 
 // All that have this routing key would fare the same.
@@ -158,11 +158,11 @@ Sender::refuse_topic(const End &end, MessageList &&sent)
     MessageList waiting = sweep(std::move(ready_));
     ready_.append(std::move(waiting));
     put_back(sweep(std::move(sent)));
-    if (!found)
-        tell(end.why);
     mailbox_.set_open(false);
     progress_ = progress_ || found;
     pause();
+    if (!found)
+        tell(end.why);
 }
 
 void
