@@ -1,9 +1,11 @@
 #include "parts.h"
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "bench/measure/idempotency_cost.h"
 #include "bench/measure/profile.h"
+#include "bench/measure/rabbitmq.h"
 #include "bench/measure/tuning.h"
 #include "bench/measure/write_cost.h"
 
@@ -56,6 +58,13 @@ growth_seconds(const Options &options)
                                               (1 / kEmitsASecond + 3e-6) +
                                           2 * databases + 7);
     return seconds;
+}
+
+// It takes a tenth of what Kafka takes.
+int64_t
+rabbitmq_events(const Options &options)
+{
+    return std::max<int64_t>(options.drain.events / 5, 1);
 }
 
 Json
@@ -119,6 +128,12 @@ parts()
         {"growth", "Growth: backlogs, clients, databases", true, growth_seconds,
          [](Servers &servers, const Options &options)
          { return to_json(measure_growth(servers, options.growth, options.rounds)); }},
+
+        {"rabbitmq", "Drain of a backlog to RabbitMQ", true,
+         [](const Options &options)
+         { return per_round(options, 40 * rabbitmq_events(options) / 200000.0) + 20; },
+         [](Servers &servers, const Options &options)
+         { return to_json(measure_rabbitmq(servers, rabbitmq_events(options), options.rounds)); }},
 
         {"tuning", "Settings of the peers", false, [](const Options &) { return 360.0; },
          [](Servers &servers, const Options &options)

@@ -3,9 +3,7 @@
 #include <stdexcept>
 #include <string_view>
 
-#include <amqp.h>
-#include <amqp_framing.h>
-#include <amqp_tcp_socket.h>
+#include "bgworker/sinks/amqp/library.h"
 
 namespace outbox::test
 {

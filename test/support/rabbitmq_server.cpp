@@ -106,6 +106,8 @@ RabbitMqServer::command(const std::string &program) const
 void
 RabbitMqServer::start()
 {
+    if (server_ && server_->running())
+        return server_->resume();
     Command wanted = command("rabbitmq-server");
     wanted.output = log_;
     server_ = std::make_unique<Process>(wanted);

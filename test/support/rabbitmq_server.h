@@ -28,7 +28,7 @@ public:
     const std::filesystem::path &directory() const { return directory_; }
     const std::string &log() const { return log_; }
 
-    // What it has stored is there afterwards.
+    // Unless it runs. What it has stored is there afterwards.
     void start();
     void kill9() { server_->kill9(); }
     void pause() { server_->pause(); }

@@ -1,7 +1,7 @@
 // Between the library's strings and ours.
 #pragma once
 
-#include <amqp.h>
+#include "library.h"
 
 #include <string_view>
 

@@ -2,13 +2,9 @@
 #include "connection.h"
 
 #include "bytes.h"
+#include "library.h"
 #include "shown.h"
 #include "tcp.h"
-
-#include <amqp.h>
-#include <amqp_framing.h>
-#include <amqp_ssl_socket.h>
-#include <amqp_tcp_socket.h>
 
 #include <algorithm>
 #include <sys/socket.h>

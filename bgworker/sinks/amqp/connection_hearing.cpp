@@ -2,10 +2,8 @@
 #include "connection.h"
 
 #include "bytes.h"
+#include "library.h"
 #include "shown.h"
-
-#include <amqp.h>
-#include <amqp_framing.h>
 
 #include <sys/time.h>
 

@@ -3,10 +3,8 @@
 #include "connection.h"
 
 #include "bytes.h"
+#include "library.h"
 #include "shown.h"
-
-#include <amqp.h>
-#include <amqp_framing.h>
 
 #include <algorithm>
 #include <ctime>

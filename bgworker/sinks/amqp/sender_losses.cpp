@@ -1,10 +1,8 @@
 // What becomes of messages when a connection ends.
 #include "sender.h"
 
+#include "library.h"
 #include "shown.h"
-
-#include <amqp.h>
-#include <amqp_framing.h>
 
 namespace outbox::amqp
 {

@@ -1,7 +1,6 @@
 #include "shown.h"
 
-#include <amqp.h>
-#include <amqp_framing.h>
+#include "library.h"
 
 #include <algorithm>
 #include <cstring>
