@@ -8,6 +8,7 @@
 #include "faults.h"
 #include "support/amqp_client.h"
 #include "support/rabbitmq_server.h"
+#include "support/tree.h"
 #include "workload.h"
 
 using namespace outbox::test;
@@ -48,14 +49,14 @@ struct Scene
         give_to_server_user(uri_file);
     }
 
-    void create(const std::string &more = "")
+    void create(const std::string &more = "", const std::string &name = kName)
     {
         db.exec("select outbox.create_subscription($1, 'rabbitmq', jsonb_build_object("
                 "'uri_file', $2::text, 'exchange', $3::text, "
                 "'routing_key', 'outbox.event.{aggregate_type}', 'backoff_initial', '100ms', "
                 "'backoff_max', '400ms', 'heartbeat', '2s')" +
                     (more.empty() ? "" : " || '" + more + "'") + ")",
-                kName, uri_file.string(), exchange);
+                name, uri_file.string(), exchange);
     }
 
     std::string status(const std::string &column)
@@ -186,6 +187,34 @@ TEST(RabbitMq, MessagesHoldWhatWasEmittedAndComeOnceInOrder)
     EXPECT_EQ(scene.messages.size(), 200u);
     EXPECT_TRUE(scene.becomes("published_total = 200")) << scene.describe();
     EXPECT_EQ(scene.status("last_error"), "");
+}
+
+// Each event is there twice, as two subscriptions send it.
+TEST(RabbitMq, ConsumerOfTheDocumentationHandlesEachEventOnceInOrder)
+{
+    Scene scene(cluster(), rabbitmq());
+    scene.create();
+    scene.create("", "another");
+    std::string expected;
+    for (int i = 0; i < 50; i++)
+    {
+        const std::string payload = "{\"n\": " + std::to_string(i) + "}";
+        expected += scene.emit("key", "made", payload) + " made key b'" + payload + "'\n";
+    }
+    Command consumer({"python3", in_source("test/sinks/amqp/consumer.py"),
+                      "amqp://guest:guest@127.0.0.1:" + std::to_string(scene.rabbit.port()),
+                      scene.queue, "50"});
+    const Finished finished = run(consumer);
+    ASSERT_TRUE(finished.ok()) << finished.output;
+    EXPECT_EQ(finished.output, expected);
+}
+
+TEST(RabbitMq, ConsumerOfTheDocumentationIsTheOneThatIsTested)
+{
+    const std::string page = read_file(in_source("docs/rabbitmq.md"));
+    EXPECT_NE(
+        page.find("```python\n" + read_file(in_source("test/sinks/amqp/consumer.py")) + "```"),
+        std::string::npos);
 }
 
 // Its key waits, others flow; when somebody has made a queue for it all go out in order.
