@@ -17,7 +17,7 @@ using testing::SizeIs;
 TEST(AmqpPublisher, MessageArrivesAsItWasGiven)
 {
     Scene scene;
-    Driver driver(scene.settings());
+    AmqpDriver driver(scene.settings());
     const std::string value("{\"a\": \"\xC3\xA4\"}\0after", 16);
     const Header headers[] = {{"id", "0190163d-8694-739b-aea5-966c26f8ad91"},
                               {"event_type", "created"},
@@ -56,7 +56,7 @@ TEST(AmqpPublisher, MessageArrivesAsItWasGiven)
 TEST(AmqpPublisher, TombstoneAndEmptyBodyAreDifferentThings)
 {
     Scene scene;
-    Driver driver(scene.settings());
+    AmqpDriver driver(scene.settings());
     Record record;
     record.topic = "a";
     record.key = "key";
@@ -77,7 +77,7 @@ TEST(AmqpPublisher, EventsOfAKeyKeepTheirOrder)
     constexpr int kKeys = 20;
     constexpr int kEvents = 2000;
     Scene scene;
-    Driver driver(scene.settings());
+    AmqpDriver driver(scene.settings());
     for (int i = 0; i < kEvents; i++)
         (void) driver.produce("a", std::to_string(i % kKeys));
     ASSERT_TRUE(driver.serve_until_settled());
@@ -94,7 +94,7 @@ TEST(AmqpPublisher, EventsOfAKeyKeepTheirOrder)
 TEST(AmqpPublisher, LargeMessagesArriveWhole)
 {
     Scene scene;
-    Driver driver(scene.settings());
+    AmqpDriver driver(scene.settings());
     std::vector<std::string> bodies;
     for (int i = 0; i < 8; i++)
         bodies.push_back(
@@ -115,7 +115,7 @@ TEST(AmqpPublisher, UnroutableMessageIsRefusedAloneAndItsLaneWithIt)
     scene.client.bind(scene.queue, "only." + scene.exchange, "known");
     amqp::Settings settings = scene.settings();
     settings.exchange = "only." + scene.exchange;
-    Driver driver(settings);
+    AmqpDriver driver(settings);
     for (int i = 0; i < 50; i++)
         (void) driver.produce("known", "k" + std::to_string(i));
     const std::uint64_t refused = driver.produce("unknown", "poison");
@@ -146,7 +146,7 @@ TEST(AmqpPublisher, LargeUnroutableMessageIsRefused)
     scene.client.declare_exchange("none." + scene.exchange);
     amqp::Settings settings = scene.settings();
     settings.exchange = "none." + scene.exchange;
-    Driver driver(settings);
+    AmqpDriver driver(settings);
     (void) driver.produce("a", "a", std::string(1000000, 'x'));
     (void) driver.produce("a", "b");
     ASSERT_TRUE(driver.serve_until_settled());
@@ -161,7 +161,7 @@ TEST(AmqpPublisher, WithoutMandatoryNobodyHasToGetIt)
     amqp::Settings settings = scene.settings();
     settings.exchange = "none." + scene.exchange;
     settings.mandatory = false;
-    Driver driver(settings);
+    AmqpDriver driver(settings);
     (void) driver.produce("a", "a");
     ASSERT_TRUE(driver.serve_until_settled());
     EXPECT_THAT(driver.ear().acked, SizeIs(1));
@@ -174,7 +174,7 @@ TEST(AmqpPublisher, AlternateExchangeTakesWhatHasNoOtherQueue)
                                   {{"alternate-exchange", scene.exchange}});
     amqp::Settings settings = scene.settings();
     settings.exchange = "first." + scene.exchange;
-    Driver driver(settings);
+    AmqpDriver driver(settings);
     (void) driver.produce("a", "a");
     ASSERT_TRUE(driver.serve_until_settled());
     EXPECT_THAT(driver.ear().acked, SizeIs(1));
@@ -184,7 +184,7 @@ TEST(AmqpPublisher, AlternateExchangeTakesWhatHasNoOtherQueue)
 TEST(AmqpPublisher, QuorumQueueConfirmsAndKeepsOrder)
 {
     Scene scene(AmqpClient::Arguments{{"x-queue-type", "quorum"}});
-    Driver driver(scene.settings());
+    AmqpDriver driver(scene.settings());
     for (int i = 0; i < 300; i++)
         (void) driver.produce("a", std::to_string(i % 7));
     ASSERT_TRUE(driver.serve_until_settled());
@@ -201,7 +201,7 @@ TEST(AmqpPublisher, QuorumQueueConfirmsAndKeepsOrder)
 TEST(AmqpPublisher, WhatAFullQueueDoesNotTakeIsTheTopicsTrouble)
 {
     Scene scene(AmqpClient::Arguments{{"x-max-length", "2"}, {"x-overflow", "reject-publish"}});
-    Driver driver(scene.settings());
+    AmqpDriver driver(scene.settings());
     for (int i = 0; i < 2; i++)
         (void) driver.produce("a", std::to_string(i));
     ASSERT_TRUE(driver.serve_until_settled());
@@ -220,7 +220,7 @@ TEST(AmqpPublisher, WhatAFullQueueTakesAfterAWhileHasNotFailed)
     Scene scene(AmqpClient::Arguments{{"x-max-length", "1"}, {"x-overflow", "reject-publish"}});
     amqp::Settings settings = scene.settings();
     settings.backoff_initial_ms = 400;
-    Driver driver(settings);
+    AmqpDriver driver(settings);
     (void) driver.produce("a", "first");
     ASSERT_TRUE(driver.serve_until_settled());
     (void) driver.produce("a", "second");
@@ -235,7 +235,7 @@ TEST(AmqpPublisher, QueueIsBounded)
 {
     amqp::Settings settings = settings_for(1, "");
     settings.max_messages = 3;
-    Driver driver(settings);
+    AmqpDriver driver(settings);
     for (int i = 0; i < 3; i++)
         (void) driver.produce("a", "a");
     EXPECT_ANY_THROW((void) driver.produce("a", "b"));
@@ -243,7 +243,7 @@ TEST(AmqpPublisher, QueueIsBounded)
 
 TEST(AmqpPublisher, PurgeGivesUpAllWithoutAReason)
 {
-    Driver driver(settings_for(1, ""));
+    AmqpDriver driver(settings_for(1, ""));
     for (int i = 0; i < 10; i++)
         (void) driver.produce("a", std::to_string(i % 3));
     driver.publisher().purge();
@@ -255,7 +255,7 @@ TEST(AmqpPublisher, PurgeGivesUpAllWithoutAReason)
 
 TEST(AmqpPublisher, WhatHasNoFormInAmqpIsRefusedAtOnce)
 {
-    Driver driver(settings_for(1, ""));
+    AmqpDriver driver(settings_for(1, ""));
     Record record;
     const std::string name(256, 'n');
     const Header header = {name, "value"};
@@ -271,7 +271,7 @@ TEST(AmqpPublisher, WhatHasNoFormInAmqpIsRefusedAtOnce)
 TEST(AmqpPublisher, HeadersThatFitInNoFrameAreTheEvents)
 {
     Scene scene;
-    Driver driver(scene.settings());
+    AmqpDriver driver(scene.settings());
     const std::string value(140000, 'v');
     const Header header = {"long", value};
     Record record;

@@ -23,7 +23,7 @@ using testing::SizeIs;
 class Traffic
 {
 public:
-    Traffic(Scene &scene, Driver &driver) : scene_(scene), driver_(driver) {}
+    Traffic(Scene &scene, AmqpDriver &driver) : scene_(scene), driver_(driver) {}
 
     // Until the condition holds.
     template <class Condition> bool run_until(Condition &&condition)
@@ -69,14 +69,14 @@ public:
 
 private:
     Scene &scene_;
-    Driver &driver_;
+    AmqpDriver &driver_;
     std::set<std::uint64_t> sent_;
 };
 
 TEST(AmqpTrouble, ConnectionClosedByAnOperatorLosesNothing)
 {
     Scene scene;
-    Driver driver(scene.settings());
+    AmqpDriver driver(scene.settings());
     Traffic traffic(scene, driver);
     ASSERT_TRUE(traffic.run_for(500));
     shared_server().close_connections("maintenance window");
@@ -92,7 +92,7 @@ TEST(AmqpTrouble, ConnectionClosedByAnOperatorLosesNothing)
 TEST(AmqpTrouble, KilledServerThatComesBackLosesNothing)
 {
     Scene scene;
-    Driver driver(scene.settings());
+    AmqpDriver driver(scene.settings());
     Traffic traffic(scene, driver);
     ASSERT_TRUE(traffic.run_for(500));
     shared_server().kill9();
@@ -106,7 +106,7 @@ TEST(AmqpTrouble, KilledServerThatComesBackLosesNothing)
 TEST(AmqpTrouble, ServerThatHangsIsNoticedByItsHeartbeats)
 {
     Scene scene;
-    Driver driver(scene.settings());
+    AmqpDriver driver(scene.settings());
     Traffic traffic(scene, driver);
     ASSERT_TRUE(traffic.run_for(100));
     const auto begin = Clock::now();
@@ -123,7 +123,7 @@ TEST(AmqpTrouble, ServerThatHangsIsNoticedByItsHeartbeats)
 TEST(AmqpTrouble, ServerThatHangsInALargeMessageIsNoticedToo)
 {
     Scene scene;
-    Driver driver(scene.settings());
+    AmqpDriver driver(scene.settings());
     (void) driver.produce("a", "first");
     ASSERT_TRUE(driver.serve_until_settled());
     shared_server().pause();
@@ -161,7 +161,7 @@ void
 expect_waits(const std::string &source, const std::string &word, std::size_t body)
 {
     Scene scene;
-    Driver driver(scene.settings());
+    AmqpDriver driver(scene.settings());
     Traffic traffic(scene, driver);
     ASSERT_TRUE(traffic.run_for(100));
     ASSERT_TRUE(driver.serve_until_settled());
@@ -195,7 +195,7 @@ TEST(AmqpTrouble, DiskAlarmIsWaitedForInLargeMessagesToo)
 TEST(AmqpTrouble, MissingExchangeIsWaitedFor)
 {
     Scene scene;
-    Driver driver(scene.settings());
+    AmqpDriver driver(scene.settings());
     Traffic traffic(scene, driver);
     ASSERT_TRUE(traffic.run_for(100));
     scene.client.delete_exchange(scene.exchange);
@@ -233,7 +233,7 @@ TEST(AmqpTrouble, RightThatIsMissingIsWaitedFor)
 {
     Scene scene;
     const User user("^$");
-    Driver driver(user.settings(scene));
+    AmqpDriver driver(user.settings(scene));
     (void) driver.produce("a", "a");
     ASSERT_TRUE(driver.serve_until_trouble("ACCESS_REFUSED"));
     EXPECT_TRUE(driver.ear().has_trouble("exchange '" + scene.exchange + "' in vhost"));
@@ -250,7 +250,7 @@ TEST(AmqpTrouble, RoutingKeyThatIsNotAllowedIsTheTopicsTrouble)
     const User user(".*");
     shared_server().ctl({"set_topic_permissions", user.name, scene.exchange, "^allowed", ".*"});
     const amqp::Settings settings = user.settings(scene);
-    Driver driver(settings);
+    AmqpDriver driver(settings);
     for (int i = 0; i < 30; i++)
         (void) driver.produce(i % 10 == 5 ? "forbidden" : "allowed.a", std::to_string(i));
     ASSERT_TRUE(driver.serve_until_settled());
@@ -268,7 +268,7 @@ TEST(AmqpTrouble, WrongPasswordIsWaitedForAndNeverShown)
     Scene scene;
     amqp::Settings settings = scene.settings();
     settings.password = "wrong-and-secret";
-    Driver driver(settings);
+    AmqpDriver driver(settings);
     ASSERT_TRUE(driver.serve_until_trouble("ACCESS_REFUSED"));
     EXPECT_FALSE(driver.ear().has_trouble("wrong-and-secret"));
 }
@@ -278,7 +278,7 @@ TEST(AmqpTrouble, MissingVhostIsWaitedFor)
     Scene scene;
     amqp::Settings settings = scene.settings();
     settings.vhost = "nowhere";
-    Driver driver(settings);
+    AmqpDriver driver(settings);
     ASSERT_TRUE(driver.serve_until_trouble("vhost nowhere not found"));
 }
 
@@ -286,7 +286,7 @@ TEST(AmqpTrouble, MissingVhostIsWaitedFor)
 TEST(AmqpTrouble, MessageForWhichTheChannelIsClosedIsFoundAmongTheOthers)
 {
     Scene scene;
-    Driver driver(scene.settings());
+    AmqpDriver driver(scene.settings());
     std::set<std::uint64_t> poison;
     for (int i = 0; i < 200; i++)
     {
@@ -326,7 +326,7 @@ TEST(AmqpTls, MessagesArrive)
     amqp::Settings settings = tls_settings(scene);
     settings.tls.cert_file = shared_server().directory() / "client.pem";
     settings.tls.key_file = shared_server().directory() / "client.key";
-    Driver driver(settings);
+    AmqpDriver driver(settings);
     Traffic traffic(scene, driver);
     ASSERT_TRUE(traffic.run_for(1000));
     (void) driver.produce("a", "large", std::string(1000000, 'x'));
@@ -339,7 +339,7 @@ TEST(AmqpTls, CertificateOfAnotherHostIsNotTrusted)
     Scene scene;
     amqp::Settings settings = tls_settings(scene);
     settings.host = "127.0.0.1";
-    Driver driver(settings);
+    AmqpDriver driver(settings);
     ASSERT_TRUE(driver.serve_until_trouble("cannot connect with TLS"));
     EXPECT_THAT(driver.ear().troubles.front().hint, HasSubstr("for the host"));
 }
@@ -349,7 +349,7 @@ TEST(AmqpTls, UnknownAuthorityIsNotTrusted)
     Scene scene;
     amqp::Settings settings = tls_settings(scene);
     settings.tls.ca_file = shared_server().directory() / "client.pem";
-    Driver driver(settings);
+    AmqpDriver driver(settings);
     ASSERT_TRUE(driver.serve_until_trouble("cannot connect with TLS"));
     EXPECT_THAT(driver.ear().troubles.front().hint, HasSubstr("ca_file"));
 }

@@ -201,7 +201,8 @@ TEST(RabbitMq, ConsumerOfTheDocumentationHandlesEachEventOnceInOrder)
         const std::string payload = "{\"n\": " + std::to_string(i) + "}";
         expected += scene.emit("key", "made", payload) + " made key b'" + payload + "'\n";
     }
-    Command consumer({"python3", in_source("test/sinks/amqp/consumer.py"),
+    // Of Debian, as its package of pika.
+    Command consumer({"/usr/bin/python3", in_source("test/sinks/amqp/consumer.py"),
                       "amqp://guest:guest@127.0.0.1:" + std::to_string(scene.rabbit.port()),
                       scene.queue, "50"});
     const Finished finished = run(consumer);

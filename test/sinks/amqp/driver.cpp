@@ -8,7 +8,8 @@
 namespace outbox::test
 {
 
-Driver::Driver(const amqp::Settings &settings) : wake_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC))
+AmqpDriver::AmqpDriver(const amqp::Settings &settings)
+    : wake_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC))
 {
     Failure why;
     publisher_ = amqp::Publisher::create(settings, wake_fd_, why);
@@ -16,14 +17,14 @@ Driver::Driver(const amqp::Settings &settings) : wake_fd_(eventfd(0, EFD_NONBLOC
         throw std::runtime_error(why.text);
 }
 
-Driver::~Driver()
+AmqpDriver::~AmqpDriver()
 {
     publisher_.reset();
     (void) close(wake_fd_);
 }
 
 std::uint64_t
-Driver::produce(const std::string &routing_key, const std::string &key, const std::string &body)
+AmqpDriver::produce(const std::string &routing_key, const std::string &key, const std::string &body)
 {
     const std::uint64_t tag = ++tag_;
     const std::string text = std::to_string(tag);

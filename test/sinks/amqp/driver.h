@@ -21,7 +21,7 @@ struct Given
     Failure failure;
 };
 
-class Ear final : public SinkListener
+class AmqpEar final : public SinkListener
 {
 public:
     void delivered(std::uint64_t tag) noexcept override { acked.push_back(tag); }
@@ -45,14 +45,14 @@ public:
     std::vector<Failure> troubles;
 };
 
-class Driver
+class AmqpDriver
 {
 public:
-    explicit Driver(const amqp::Settings &settings);
-    ~Driver();
+    explicit AmqpDriver(const amqp::Settings &settings);
+    ~AmqpDriver();
 
     amqp::Publisher &publisher() { return *publisher_; }
-    Ear &ear() { return ear_; }
+    AmqpEar &ear() { return ear_; }
     // Tags are given in turn, from 1. Body and event id are the tag unless said otherwise.
     std::uint64_t produce(const std::string &routing_key, const std::string &key,
                           const std::string &body = "");
@@ -77,7 +77,7 @@ public:
 private:
     const int wake_fd_;
     std::unique_ptr<amqp::Publisher> publisher_;
-    Ear ear_;
+    AmqpEar ear_;
     std::uint64_t tag_ = 0;
 };
 

@@ -40,7 +40,7 @@ ack_all(const Peer &peer)
 }
 
 void
-produce_each_key(Driver &driver, int count)
+produce_each_key(AmqpDriver &driver, int count)
 {
     for (int i = 0; i < count; i++)
         (void) driver.produce("a", std::to_string(i));
@@ -58,7 +58,7 @@ TEST(AmqpFake, ConfirmsOfManyAndInAnyOrderCountOnce)
             (void) peer.say(ack(0, true));
             ack_all(peer);
         });
-    Driver driver(settings_for(server.port(), "x"));
+    AmqpDriver driver(settings_for(server.port(), "x"));
     produce_each_key(driver, 10);
     ASSERT_TRUE(driver.serve_until_settled());
     EXPECT_THAT(driver.ear().acked, UnorderedElementsAre(1, 2, 3, 4, 5, 6, 7, 8, 9, 10));
@@ -78,7 +78,7 @@ TEST(AmqpFake, NacksOfManyAreTriedAgain)
             (void) peer.say(ack(9, true));
             ack_all(peer);
         });
-    Driver driver(settings_for(server.port(), "x"));
+    AmqpDriver driver(settings_for(server.port(), "x"));
     produce_each_key(driver, 6);
     ASSERT_TRUE(driver.serve_until_settled());
     EXPECT_THAT(driver.ear().acked, UnorderedElementsAre(1, 2, 3, 4, 5, 6));
@@ -97,7 +97,7 @@ TEST(AmqpFake, WhatCameBackIsRefusedWhateverConfirmsIt)
                             ack(6, true));
             ack_all(peer);
         });
-    Driver driver(settings_for(server.port(), "x"));
+    AmqpDriver driver(settings_for(server.port(), "x"));
     produce_each_key(driver, 6);
     ASSERT_TRUE(driver.serve_until_settled());
     EXPECT_THAT(driver.ear().acked, UnorderedElementsAre(1, 3, 4, 6));
@@ -125,7 +125,7 @@ expect_disbelief(const std::string &nonsense)
             while (peer.hear_message(id))
                 ;
         });
-    Driver driver(settings_for(server.port(), "x"));
+    AmqpDriver driver(settings_for(server.port(), "x"));
     produce_each_key(driver, 3);
     ASSERT_TRUE(driver.serve_until_settled());
     EXPECT_THAT(driver.ear().acked, UnorderedElementsAre(1, 2, 3));
@@ -173,7 +173,7 @@ TEST(AmqpFake, MessagesThatAreNeverConfirmedAreSentAgain)
     amqp::Settings settings = settings_for(server.port(), "x");
     settings.heartbeat_s = 30;
     settings.confirm_timeout_ms = 300;
-    Driver driver(settings);
+    AmqpDriver driver(settings);
     produce_each_key(driver, 5);
     ASSERT_TRUE(driver.serve_until_settled());
     EXPECT_TRUE(driver.ear().has_trouble("CONFIRM_TIMEOUT"));
@@ -202,7 +202,7 @@ TEST(AmqpFake, MessageThatBreaksTheServerAgainAndAgainIsRefused)
                 (void) peer.say(ack(number));
             }
         });
-    Driver driver(settings_for(server.port(), "x"));
+    AmqpDriver driver(settings_for(server.port(), "x"));
     produce_each_key(driver, 20);
     ASSERT_TRUE(driver.serve_until_settled());
     ASSERT_THAT(driver.ear().refused, SizeIs(1));
@@ -224,7 +224,7 @@ TEST(AmqpFake, PasswordThatTheServerRepeatsIsNotShown)
         });
     amqp::Settings settings = settings_for(server.port(), "x");
     settings.password = "open-sesame";
-    Driver driver(settings);
+    AmqpDriver driver(settings);
     ASSERT_TRUE(driver.serve_until_trouble("the password is ***?[2J"));
     EXPECT_FALSE(driver.ear().has_trouble("open-sesame"));
 }
@@ -238,7 +238,7 @@ TEST(AmqpFake, MuteServerKeepsNobodyFromClosing)
             while (peer.hear(ignored))
                 ;
         });
-    Driver driver(settings_for(server.port(), "x"));
+    AmqpDriver driver(settings_for(server.port(), "x"));
     produce_each_key(driver, 3);
     ASSERT_TRUE(wait_until(kLimit, [&] { return server.connections() == 1; }));
     const auto begin = Clock::now();
@@ -332,7 +332,7 @@ TEST(AmqpFake, NonsenseOfAnyKindEndsAConnectionAtMost)
     settings.connect_timeout_ms = 200;
     settings.backoff_initial_ms = settings.backoff_max_ms = 1;
     settings.window = 7;
-    Driver driver(settings);
+    AmqpDriver driver(settings);
     int sent = 0;
     const auto go_on = [&]
     {
