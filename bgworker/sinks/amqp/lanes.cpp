@@ -8,41 +8,35 @@ namespace outbox::amqp
 std::unique_ptr<Message>
 Lanes::add(std::unique_ptr<Message> message)
 {
-    const auto [line, fresh] = lines_.try_emplace(message->lane());
+    const auto [found, fresh] = lines_.try_emplace(std::string(message->lane()));
+    Line &line = found->second;
     if (fresh)
+    {
+        line.lane = &found->first;
+        message->line = &line;
         return message;
-    line->second.push(std::move(message));
+    }
+    line.waiting.push(std::move(message));
     return nullptr;
 }
 
 std::unique_ptr<Message>
 Lanes::next_after(const Message &message) noexcept
 {
-    const auto found = lines_.find(message.lane());
-    if (found == lines_.end())
-        return nullptr;
-    std::unique_ptr<Message> next = found->second.pop();
-    if (!next)
-    {
-        lines_.erase(found);
-        return nullptr;
-    }
-    // Nothing is allocated: the node stays.
-    auto node = lines_.extract(found);
-    node.key() = next->lane();
-    (void) lines_.insert(std::move(node));
+    Line *const line = message.line;
+    std::unique_ptr<Message> next = line->waiting.pop();
+    if (next)
+        next->line = line;
+    else
+        (void) lines_.erase(lines_.find(*line->lane));
     return next;
 }
 
 MessageList
 Lanes::take_behind(const Message &message) noexcept
 {
-    MessageList behind;
-    const auto found = lines_.find(message.lane());
-    if (found == lines_.end())
-        return behind;
-    behind.append(std::move(found->second));
-    lines_.erase(found);
+    MessageList behind(std::move(message.line->waiting));
+    (void) lines_.erase(lines_.find(*message.line->lane));
     return behind;
 }
 
@@ -51,7 +45,7 @@ Lanes::take_all() noexcept
 {
     MessageList all;
     for (auto &line : lines_)
-        all.append(std::move(line.second));
+        all.append(std::move(line.second.waiting));
     return all;
 }
 

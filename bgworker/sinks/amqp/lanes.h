@@ -3,11 +3,18 @@
 
 #include "message.h"
 
-#include <string_view>
+#include <string>
 #include <unordered_map>
 
 namespace outbox::amqp
 {
+
+// What waits for one of its lane.
+struct Line
+{
+    const std::string *lane = nullptr;
+    MessageList waiting;
+};
 
 // RabbitMQ may take a later message although it has refused an earlier one. So of a lane, which is
 // topic and key, at most one message is under way; the others wait here in their order.
@@ -15,7 +22,7 @@ class Lanes
 {
 public:
     // Returns the message if it may go at once, else null: it waits. May throw std::bad_alloc; then
-    // the message is gone.
+    // the message is gone, and nothing has changed.
     std::unique_ptr<Message> add(std::unique_ptr<Message> message);
     // That which was under way has arrived; returns the next one of its lane.
     std::unique_ptr<Message> next_after(const Message &message) noexcept;
@@ -25,8 +32,7 @@ public:
     MessageList take_all() noexcept;
 
 private:
-    // The name is that of the message under way, so it changes hands with it.
-    std::unordered_map<std::string_view, MessageList> lines_;
+    std::unordered_map<std::string, Line> lines_; // of the lanes of which one is under way
 };
 
 } // namespace outbox::amqp

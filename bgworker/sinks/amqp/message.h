@@ -19,6 +19,8 @@ enum class Outcome : unsigned char
     failed
 };
 
+struct Line;
+
 // Belongs to one of the two threads at a time.
 class Message
 {
@@ -53,6 +55,8 @@ public:
 
     // The next one of a list.
     Message *next = nullptr;
+    // The line that it holds up; see lanes.h.
+    Line *line = nullptr;
 
     // How often RabbitMQ has said no to it since it was queued.
     int nacks = 0;

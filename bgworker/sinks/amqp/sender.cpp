@@ -249,11 +249,10 @@ Sender::note_progress() noexcept
 bool
 Sender::confirmed(std::uint64_t number, bool multiple, bool taken)
 {
-    MessageList settled;
-    if (!unconfirmed_.confirm(number, multiple, settled))
+    if (!unconfirmed_.confirm(number, multiple, settled_))
         return false;
     note_progress();
-    while (std::unique_ptr<Message> message = settled.pop())
+    while (std::unique_ptr<Message> message = settled_.pop())
         settle(std::move(message), taken);
     return true;
 }

@@ -50,7 +50,7 @@ private:
     void pause() noexcept;
     MessageList take_sent() noexcept;
     void refuse_topic(const End &end, MessageList &&sent);
-    void refuse(std::unique_ptr<Message> message, const Failure &why);
+    void refuse(std::unique_ptr<Message> message, const Failure &why) noexcept;
     bool is_refused_alone(Message &message, int code) const noexcept;
     void give_up() noexcept;
     void tell(Failure trouble) noexcept;
@@ -76,6 +76,7 @@ private:
     MessageList ready_;
     std::unique_ptr<Message> current_; // taken from ready_, and not whole on its way
     Unconfirmed unconfirmed_;
+    MessageList settled_; // confirmed, and not looked at yet
     Suspects suspects_;
     std::multimap<Steady::time_point, std::unique_ptr<Message>> later_; // RabbitMQ said no
     MessageList done_;                                                  // to be reported

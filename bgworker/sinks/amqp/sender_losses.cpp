@@ -4,6 +4,8 @@
 #include "library.h"
 #include "shown.h"
 
+#include <new>
+
 namespace outbox::amqp
 {
 
@@ -164,10 +166,10 @@ Sender::refuse_topic(const End &end, MessageList &&sent)
 }
 
 void
-Sender::refuse(std::unique_ptr<Message> message, const Failure &why)
+Sender::refuse(std::unique_ptr<Message> message, const Failure &why) noexcept
 {
-    message->failure = std::make_unique<Failure>(why);
-    message->failure->possibly_persisted = message->possibly_persisted;
+    // Without memory for the reason it goes back without one, and is queued again.
+    message->failure.reset(new (std::nothrow) Failure(why));
     message->outcome = Outcome::failed;
     done_.push(std::move(message));
 }
@@ -180,6 +182,7 @@ Sender::give_up() noexcept
     connection_.reset();
     mailbox_.set_open(false);
     MessageList all = take_sent();
+    all.append(std::move(settled_));
     all.append(suspects_.take_all());
     all.append(std::move(ready_));
     for (auto &item : later_)
