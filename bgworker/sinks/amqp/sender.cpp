@@ -175,11 +175,22 @@ Sender::publish_some()
             refuse(std::move(current_), why);
             break;
         case Connection::Sent::broken:
-            lost(why);
+            broken(why);
             return;
         }
     }
     more_ = true;
+}
+
+// RabbitMQ may have said why before it closed the socket.
+void
+Sender::broken(const Failure &why)
+{
+    End end;
+    if (connection_->listen(*this, end) == Connection::Heard::end && end.by_server)
+        close_for(end);
+    else
+        lost(why);
 }
 
 void

@@ -44,6 +44,7 @@ private:
     void watch_confirms();
     int wait_ms() const noexcept;
 
+    void broken(const Failure &why);
     void close_for(const End &end);
     void lost(const Failure &why);
     void put_back(MessageList &&messages) noexcept;
