@@ -1,6 +1,7 @@
 #include "publisher.h"
 
-#include <csignal>
+#include "bgworker/sinks/signals_blocked.h"
+
 #include <ctime>
 #include <exception>
 #include <new>
@@ -36,22 +37,6 @@ run(void *argument) noexcept
         static_cast<std::shared_ptr<Session> *>(argument));
     (*session)->sender.run();
     return nullptr;
-}
-
-// With all signals blocked: a latch's SIGURG or a SIGTERM that it caught would never reach the
-// server's own thread.
-bool
-start_thread(pthread_t &thread, void *argument) noexcept
-{
-    sigset_t all;
-    (void) sigfillset(&all);
-    pthread_attr_t attributes;
-    if (pthread_attr_init(&attributes) != 0)
-        return false;
-    const bool started = pthread_attr_setsigmask_np(&attributes, &all) == 0 &&
-                         pthread_create(&thread, &attributes, run, argument) == 0;
-    (void) pthread_attr_destroy(&attributes);
-    return started;
 }
 
 timespec
@@ -102,7 +87,8 @@ Publisher::start(Failure &why) noexcept
         describe_no_memory(why);
         return false;
     }
-    running_ = start_thread(thread_, argument);
+    const SignalsBlocked blocked;
+    running_ = pthread_create(&thread_, nullptr, run, argument) == 0;
     if (running_)
         return true;
     delete argument;
