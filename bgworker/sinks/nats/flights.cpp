@@ -124,7 +124,7 @@ Flights::trouble_of(std::uint32_t index) noexcept
 }
 
 // Puts what waits for its subject aside as it is met. When patience is over, only the one that
-// tries goes out.
+// tries goes out, and the others wait for its answer or are given up at once.
 std::uint32_t
 Flights::next_ready(std::int64_t now) noexcept
 {
@@ -136,7 +136,7 @@ Flights::next_ready(std::int64_t now) noexcept
             return index;
         subject->used_at = now;
         move(index, State::waiting);
-        const bool tries = subject->probe == 0 && now >= subject->retry_at;
+        const bool tries = subject->probe != 0 || now >= subject->retry_at;
         if (now - subject->since >= rules_.patience_ms && !tries)
             end_lane(index, subject->failure);
     }

@@ -192,7 +192,7 @@ private:
     std::size_t under_way_ = 0;
     bool in_trouble_ = false;
     std::int64_t retry_at_ = 0;
-    std::int64_t heard_at_ = 0;
+    std::int64_t heard_at_ = INT64_MIN;
     std::int64_t looked_at_ = 0;
     std::size_t isolated_ = 0;
     std::uint64_t probe_ = 0; // of the destination
