@@ -138,8 +138,7 @@ read_secret(const std::string &path, std::string &secret, Failure &why)
     secret.assign(line, size);
     secret.resize(std::min(secret.size(), secret.find_first_of("\r\n")));
     std::memset(line, 0, sizeof line);
-    if (!secret.empty() && secret.size() <= kMaxSecret &&
-        secret.find('\0') == std::string::npos)
+    if (!secret.empty() && secret.size() <= kMaxSecret && secret.find('\0') == std::string::npos)
         return true;
     set_text(why, "FILE", "Its first line is the secret.",
              "\"" + path + "\": the first line is empty or longer than 4096 bytes");
@@ -221,8 +220,8 @@ Client::set_secrets(void *options, Failure &why)
                      "\"" + settings_.credentials_file + "\": " + reason);
             return false;
         }
-        status = natsOptions_SetUserCredentialsFromFiles(
-            set, settings_.credentials_file.c_str(), nullptr);
+        status = natsOptions_SetUserCredentialsFromFiles(set, settings_.credentials_file.c_str(),
+                                                         nullptr);
     }
     if (status == NATS_OK)
         return true;

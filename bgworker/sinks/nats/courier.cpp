@@ -241,21 +241,20 @@ Courier::connect()
 void
 Courier::note_trouble(const Failure &failure)
 {
-    {
-        const std::lock_guard<std::mutex> lock(flights_mutex_);
-        flights_.trouble(now_, random());
-    }
-    tell_trouble(failure);
+    const std::lock_guard<std::mutex> lock(flights_mutex_);
+    flights_.trouble(now_, random());
+    tell_trouble(failure, flights_.retry_at());
 }
 
 void
-Courier::tell_trouble(const Failure &failure)
+Courier::tell_trouble(const Failure &failure, std::int64_t retry_at)
 {
     is_well_ = false;
     const std::lock_guard<std::mutex> lock(mutex_);
     has_trouble_ = true;
     trouble_ = failure;
     trouble_.summary = true;
+    trouble_.retry_after_ms = static_cast<int>(std::max<std::int64_t>(retry_at - now_, 0));
 }
 
 bool
@@ -376,7 +375,7 @@ Courier::judge(std::uint64_t token, Judgement judgement)
     if (judgement.reach != Reach::destination ||
         (was_in_trouble && flights_.retry_at() == retry_at))
         return;
-    tell_trouble(judgement.failure);
+    tell_trouble(judgement.failure, flights_.retry_at());
 }
 
 // Nobody answers for a subject: because of the subject, or because there is no JetStream, or not
@@ -387,9 +386,8 @@ Courier::ask_about_jetstream()
     if (now_ - asked_at_ < kAskAgainMs)
         return;
     asked_at_ = now_;
-    const std::string subject = settings_.stream.empty()
-                                    ? "$JS.API.INFO"
-                                    : "$JS.API.STREAM.INFO." + settings_.stream;
+    const std::string subject =
+        settings_.stream.empty() ? "$JS.API.INFO" : "$JS.API.STREAM.INFO." + settings_.stream;
     client_.ask(subject.c_str(), (inbox_ + ".0").c_str());
 }
 
@@ -409,7 +407,7 @@ Courier::hear_information(natsMsg *message)
     if (was_outage || flights_.is_in_trouble())
         return;
     flights_.trouble(now_, random());
-    tell_trouble(outage_);
+    tell_trouble(outage_, flights_.retry_at());
 }
 
 // 'Permissions Violation for Publish to "subject"', of which libnats keeps 255 bytes.
@@ -486,8 +484,8 @@ Courier::watch()
     if (!silent)
         client_.describe_end(why);
     else if (!no_answers_.empty())
-        set_failure(why, FailureClass::retriable, "NOT_PERMITTED",
-                    "no answer can arrive: %s", no_answers_.c_str());
+        set_failure(why, FailureClass::retriable, "NOT_PERMITTED", "no answer can arrive: %s",
+                    no_answers_.c_str());
     else
         set_failure(why, FailureClass::retriable, "NO_ANSWER",
                     "the server has not answered for %lld ms",

@@ -91,7 +91,7 @@ private:
     void send();
     void note_end(const Failure &why);
     void note_trouble(const Failure &failure);
-    void tell_trouble(const Failure &failure);
+    void tell_trouble(const Failure &failure, std::int64_t retry_at);
     void watch();
     bool wait();
     void tell() noexcept;
@@ -128,7 +128,7 @@ private:
     std::int64_t now_ = 0;
     std::int64_t asked_at_;
     bool is_outage_ = false;
-    Failure outage_; // of JetStream, or of the stream
+    Failure outage_;         // of JetStream, or of the stream
     std::string no_answers_; // the server's words, if the inbox is not permitted
     std::uint64_t random_;
     std::vector<__natsMsg *> new_answers_;

@@ -63,7 +63,8 @@ public:
     Flights &operator=(const Flights &) = delete;
 
     void add(const Parcel &parcel);
-    // Opens a lane that a refusal has closed. Returns how many were given up behind the refused one.
+    // Opens a lane that a refusal has closed. Returns how many were given up behind the refused
+    // one.
     std::size_t reopen(std::uint64_t lane) noexcept;
 
     static constexpr unsigned kPlaceBits = 16;
@@ -131,7 +132,7 @@ private:
     {
         Parcel parcel;
         std::int64_t sent_at = 0;
-        std::uint64_t subject = 0; // its hash: two that share one only wait for each other
+        std::uint64_t subject = 0;  // its hash: two that share one only wait for each other
         std::uint32_t next = kNone; // in the list of its state
         std::uint32_t previous = kNone;
         std::uint32_t behind = kNone; // the next one of its lane

@@ -33,8 +33,7 @@ enum ErrorCode
 
 constexpr int kShown = 160;
 
-Judgement
-make(Reach reach, const char *name, const char *hint, const char *format, ...) noexcept
+Judgement make(Reach reach, const char *name, const char *hint, const char *format, ...) noexcept
     __attribute__((format(printf, 4, 5)));
 
 Judgement
@@ -146,7 +145,8 @@ Judgement
 judge_silence(std::string_view subject, int timeout_ms) noexcept
 {
     const Shown shown(subject);
-    return make(Reach::subject, "NOT_ACKNOWLEDGED", "See whether the subject's stream has a leader.",
+    return make(Reach::subject, "NOT_ACKNOWLEDGED",
+                "See whether the subject's stream has a leader.",
                 "subject \"%.*s\": not acknowledged for %d ms while others were", shown.size(),
                 shown.data(), timeout_ms);
 }

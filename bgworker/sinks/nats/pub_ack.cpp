@@ -171,7 +171,8 @@ private:
             skip_spaces();
             if (rest_.empty() || rest_.front() < '0' || rest_.front() > '9')
                 return skip_value(depth);
-            return read_word(word) && (answer.has_sequence = to_number(word, answer.sequence), true);
+            return read_word(word) &&
+                   (answer.has_sequence = to_number(word, answer.sequence), true);
         }
         if (name == "duplicate")
         {

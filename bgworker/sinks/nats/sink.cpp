@@ -186,12 +186,6 @@ NatsSink::try_produce(const Record &record, Failure &why)
     return ProduceResult::queued;
 }
 
-ProduceResult
-NatsSink::offer(const Record &record, Offer &offer, Failure &why) noexcept
-{
-    return offer.gate.may_pass(-1) ? produce(record, why) : ProduceResult::stopped;
-}
-
 void
 NatsSink::tell(std::size_t index, SinkListener &listener) noexcept
 {

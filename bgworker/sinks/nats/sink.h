@@ -17,7 +17,7 @@ namespace outbox::nats
 // Publishes with the event's id as Nats-Msg-Id, and takes nothing for published that the stream has
 // not acknowledged. Of a topic and key one record is under way at a time; see Flights for what
 // becomes of them, and Judgement for whose a refusal is.
-class NatsSink final : public Sink
+class NatsSink final : public KeyedSink
 {
 public:
     // It connects in the background. Null and the reason when there is no thread or no descriptor.
@@ -32,9 +32,6 @@ public:
     NatsSink &operator=(const NatsSink &) = delete;
 
     ProduceResult produce(const Record &record, Failure &why) noexcept override;
-    ProduceResult offer(const Record &record, Offer &offer, Failure &why) noexcept override;
-    void note_away() noexcept override {}
-    bool take_topics_changed() noexcept override { return false; }
     void send_now() noexcept override {}
     std::size_t serve(SinkListener &listener, std::size_t max_events) noexcept override;
     int serve_within_ms() const noexcept override { return -1; }

@@ -18,7 +18,8 @@ using nats::read_answer;
 
 TEST(NatsAnswer, AnAcknowledgementNamesStreamAndNumber)
 {
-    const Answer answer = read_answer(R"({"stream":"ORDERS","domain":"x","seq":12,"duplicate":true})");
+    const Answer answer =
+        read_answer(R"({"stream":"ORDERS","domain":"x","seq":12,"duplicate":true})");
     EXPECT_TRUE(answer.is_stored());
     EXPECT_STREQ(answer.stream, "ORDERS");
     EXPECT_EQ(answer.sequence, 12U);
@@ -34,8 +35,7 @@ TEST(NatsAnswer, NothingElseIsTakenForAnAcknowledgement)
           R"({"stream":"","seq":1})", R"({"stream":"A","seq":0})", R"({"stream":"A","seq":-1})",
           R"({"stream":"A","seq":"1"})", R"({"stream":"A","seq":1)", R"({"stream":"A","seq":1}})",
           R"({"stream":"A","seq":1} x)", R"({"a":{"stream":"A","seq":1}})",
-          R"({"stream":"A","seq":99999999999999999999})",
-          R"({"stream":"A","seq":1,"error":null})"})
+          R"({"stream":"A","seq":99999999999999999999})", R"({"stream":"A","seq":1,"error":null})"})
     {
         const Answer answer = read_answer(json);
         EXPECT_FALSE(answer.is_stored()) << json;
@@ -130,9 +130,8 @@ TEST(NatsAnswer, OnlyTheInboxHasTokens)
     std::uint64_t token = 0;
     EXPECT_TRUE(nats::read_token("_INBOX.x.1f", "_INBOX.x", token));
     EXPECT_EQ(token, 0x1fU);
-    for (const char *subject :
-         {"_INBOX.x", "_INBOX.x.", "_INBOX.y.1", "_INBOX.x.1.2", "_INBOX.x.g", "_INBOX.xx1", "",
-          "_INBOX.x.11111111111111111"})
+    for (const char *subject : {"_INBOX.x", "_INBOX.x.", "_INBOX.y.1", "_INBOX.x.1.2", "_INBOX.x.g",
+                                "_INBOX.xx1", "", "_INBOX.x.11111111111111111"})
         EXPECT_FALSE(nats::read_token(subject, "_INBOX.x", token)) << subject;
 }
 

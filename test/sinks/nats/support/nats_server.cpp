@@ -1,6 +1,6 @@
 #include "nats_server.h"
 
-#include "workspace.h"
+#include "test/support/workspace.h"
 
 #include <csignal>
 #include <fstream>
@@ -138,22 +138,21 @@ NatsServer::start()
     Command command({"nats-server", "-c", (directory_ / "server.conf").string()});
     command.output = log_.string();
     process_ = std::make_unique<Process>(command);
-    const bool up = wait_until(std::chrono::seconds(30),
-                               [&]
-                               {
-                                   natsConnection *connection = nullptr;
-                                   natsOptions *options = nullptr;
-                                   (void) natsOptions_Create(&options);
-                                   (void) natsOptions_SetURL(options, url().c_str());
-                                   (void) natsOptions_SetAllowReconnect(options, false);
-                                   const natsStatus status =
-                                       natsConnection_Connect(&connection, options);
-                                   natsConnection_Destroy(connection);
-                                   natsOptions_Destroy(options);
-                                   return status == NATS_OK ||
-                                          status == NATS_CONNECTION_AUTH_FAILED ||
-                                          status == NATS_SSL_ERROR;
-                               });
+    const bool up =
+        wait_until(std::chrono::seconds(30),
+                   [&]
+                   {
+                       natsConnection *connection = nullptr;
+                       natsOptions *options = nullptr;
+                       (void) natsOptions_Create(&options);
+                       (void) natsOptions_SetURL(options, url().c_str());
+                       (void) natsOptions_SetAllowReconnect(options, false);
+                       const natsStatus status = natsConnection_Connect(&connection, options);
+                       natsConnection_Destroy(connection);
+                       natsOptions_Destroy(options);
+                       return status == NATS_OK || status == NATS_CONNECTION_AUTH_FAILED ||
+                              status == NATS_SSL_ERROR;
+                   });
     if (!up)
         throw std::runtime_error("nats-server does not answer: " + read_file(log_));
 }
@@ -205,13 +204,13 @@ void
 NatsServer::change_stream(const NatsStream &stream)
 {
     const Session session = open_session(url(), user_, password_);
-    with_config(
-        stream,
-        [&](jsStreamConfig &config)
-        {
-            check(js_UpdateStream(nullptr, session.context.get(), &config, nullptr, nullptr),
-                  "cannot change the stream " + stream.name);
-        });
+    with_config(stream,
+                [&](jsStreamConfig &config)
+                {
+                    check(
+                        js_UpdateStream(nullptr, session.context.get(), &config, nullptr, nullptr),
+                        "cannot change the stream " + stream.name);
+                });
 }
 
 void

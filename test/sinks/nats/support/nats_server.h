@@ -1,7 +1,7 @@
 // A NATS server with JetStream that a test owns, and what it holds.
 #pragma once
 
-#include "process.h"
+#include "test/support/process.h"
 
 #include <cstdint>
 #include <filesystem>

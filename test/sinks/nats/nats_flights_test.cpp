@@ -338,8 +338,7 @@ private:
             else if (one_in(20))
                 desk_.flights.refused(parcel.token, judgement(Reach::subject), now_, random_());
             else if (one_in(40))
-                desk_.flights.refused(parcel.token, judgement(Reach::destination), now_,
-                                      random_());
+                desk_.flights.refused(parcel.token, judgement(Reach::destination), now_, random_());
             else
                 desk_.flights.stored(parcel.token);
             note_ended();
