@@ -123,7 +123,8 @@ MessageBuilder::add_header(natsMsg *message, const Header &header, Failure &why)
         value_.replace(0, 1, "%20");
     if (!value_.empty() && value_.back() == ' ')
         value_.replace(value_.size() - 1, 1, "%20");
-    if (!name_.empty())
+    // Without a value clients in C and others take the next header for it.
+    if (!name_.empty() && !value_.empty())
         check(natsMsgHeader_Add(message, name_.c_str(), value_.c_str()));
     return true;
 }
@@ -161,7 +162,8 @@ MessageBuilder::build(const Record &record, std::uint64_t token, Failure &why)
         check(natsMsgHeader_Set(made, "Nats-Expected-Stream", stream_.c_str()));
     value_.clear();
     append_text(value_, record.key, is_for_header_value);
-    check(natsMsgHeader_Set(made, kKeyHeader, value_.c_str()));
+    if (!value_.empty())
+        check(natsMsgHeader_Set(made, kKeyHeader, value_.c_str()));
     if (record.tombstone)
         check(natsMsgHeader_Set(made, kTombstoneHeader, "true"));
     for (std::size_t i = 0; i < record.header_count; i++)

@@ -1,2 +1,1 @@
-SINK_nats_PKGS := libnats
-SINK_nats_DEV := libnats-dev
+SINK_nats_PKGS : = libnats SINK_nats_DEV : = libnats - dev

@@ -405,7 +405,7 @@ private:
 TEST(NatsFlights, WhateverTheServerDoesALaneKeepsItsOrderAndNothingIsForgotten)
 {
     const unsigned seed = choose_seed();
-    for (unsigned i = 0; i < 60 && !testing::Test::HasFailure(); i++)
+    for (unsigned i = 0; i < 25 && !testing::Test::HasFailure(); i++)
     {
         SCOPED_TRACE("world " + std::to_string(i));
         World(seed + i).run();

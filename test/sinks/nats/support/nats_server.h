@@ -23,8 +23,8 @@ struct NatsMessage
 
 struct NatsStream
 {
-    std::string name;
-    std::vector<std::string> subjects;
+    std::string name = {};
+    std::vector<std::string> subjects = {};
     std::int64_t max_messages = -1;
     std::int32_t max_message_size = -1;
     bool discard_new = false;
