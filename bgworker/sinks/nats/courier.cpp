@@ -76,9 +76,9 @@ is_same(const Failure &one, const Failure &other) noexcept
 
 } // namespace
 
-Courier::Courier(const Settings &settings, std::string inbox, int patience_ms, int wake_fd)
-    : settings_(settings), inbox_(std::move(inbox)), listener_(announce(*this)),
-      flights_(rules_of(settings, patience_ms), *this), wake_fd_(wake_fd),
+Courier::Courier(const Settings &settings, std::string inbox, const Manner &manner, int wake_fd)
+    : settings_(settings), manner_(manner), inbox_(std::move(inbox)), listener_(announce(*this)),
+      flights_(rules_of(settings, manner.patience_ms), *this), wake_fd_(wake_fd),
       own_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), client_(settings_, inbox_, listener_),
       asked_at_(milliseconds() - kAskAgainMs), random_(static_cast<std::uint64_t>(steady_now()))
 {
@@ -229,7 +229,7 @@ Courier::connect()
     Failure why;
     no_answers_.clear();
     const bool connected = client_.connect(why);
-    now_ = milliseconds();
+    now_ = connected_at_ = milliseconds();
     is_outage_ = false;
     if (!connected)
         return note_trouble(why);
@@ -429,6 +429,33 @@ Courier::hear_prohibition(const std::string &text)
     flights_.not_permitted(subject, cut, now_, random());
 }
 
+// False when there is no more to send, or it cannot be sent just now.
+bool
+Courier::send_one()
+{
+    constexpr std::int64_t kSureMs = 1000;
+    const Parcel *parcel = flights_.next(now_);
+    if (parcel == nullptr)
+        return false;
+    switch (client_.publish(static_cast<natsMsg *>(parcel->message)))
+    {
+    case Client::Published::done:
+        return true;
+    case Client::Published::too_large:
+        renew_ = manner_.renews_limit && now_ - connected_at_ > kSureMs;
+        if (renew_)
+            return false;
+        flights_.refused(parcel->token, judge_too_large(parcel->subject, client_.max_payload()),
+                         now_, random());
+        return true;
+    case Client::Published::no_memory:
+        throw std::bad_alloc();
+    case Client::Published::lost:
+        break;
+    }
+    return false;
+}
+
 void
 Courier::send()
 {
@@ -437,26 +464,12 @@ Courier::send()
         {
             const std::lock_guard<std::mutex> lock(flights_mutex_);
             for (int i = 0; i < kBatch && more && client_.buffered() < kBatchBytes; i++)
+                more = send_one();
+            if (std::exchange(renew_, false))
             {
-                const Parcel *parcel = flights_.next(now_);
-                more = parcel != nullptr;
-                if (!more)
-                    break;
-                switch (client_.publish(static_cast<natsMsg *>(parcel->message)))
-                {
-                case Client::Published::done:
-                    break;
-                case Client::Published::too_large:
-                    flights_.refused(parcel->token,
-                                     judge_too_large(parcel->subject, client_.max_payload()), now_,
-                                     random());
-                    break;
-                case Client::Published::no_memory:
-                    throw std::bad_alloc();
-                case Client::Published::lost:
-                    more = false;
-                    break;
-                }
+                client_.disconnect();
+                flights_.disconnected();
+                return wake();
             }
         }
         client_.write();

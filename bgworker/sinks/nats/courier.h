@@ -39,14 +39,22 @@ struct Reports
     std::vector<Failure> failures; // one for all records in a row that have the same
 };
 
+// What differs between the uses of a destination.
+struct Manner
+{
+    int patience_ms = 1000; // see FlightRules
+    // Servers do not tell when they take larger messages than before: it is asked, by another
+    // connection, before an event is refused for its size.
+    bool renews_limit = false;
+};
+
 // Connects, sends, hears the answers, and connects again, until it is told to stop. The relay's
 // thread calls what is public; no lock there is held by anybody who waits.
 class Courier final : public Listener, public FlightEnd
 {
 public:
-    // `patience_ms`: see FlightRules. `wake_fd` is a non-blocking eventfd, or -1. May throw
-    // std::bad_alloc.
-    Courier(const Settings &settings, std::string inbox, int patience_ms, int wake_fd);
+    // `wake_fd` is a non-blocking eventfd, or -1. May throw std::bad_alloc.
+    Courier(const Settings &settings, std::string inbox, const Manner &manner, int wake_fd);
     ~Courier() override;
 
     // False: there is no descriptor, and no more to be done.
@@ -89,6 +97,7 @@ private:
     void judge(std::uint64_t token, Judgement judgement);
     void ask_about_jetstream();
     void send();
+    bool send_one();
     void note_end(const Failure &why);
     void note_trouble(const Failure &failure);
     void tell_trouble(const Failure &failure, std::int64_t retry_at);
@@ -99,6 +108,7 @@ private:
     std::uint64_t random() noexcept;
 
     const Settings settings_;
+    const Manner manner_;
     const std::string inbox_;
     const std::uint64_t listener_;
 
@@ -126,6 +136,8 @@ private:
     // Of the thread alone.
     Client client_;
     std::int64_t now_ = 0;
+    std::int64_t connected_at_ = 0;
+    bool renew_ = false; // the connection, to learn the server's limit
     std::int64_t asked_at_;
     bool is_outage_ = false;
     Failure outage_;         // of JetStream, or of the stream

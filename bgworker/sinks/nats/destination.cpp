@@ -45,8 +45,10 @@ NatsDestination::open_wake_fds(Failure &why) noexcept
 std::unique_ptr<Sink>
 NatsDestination::open(Use use, int, Failure &why)
 {
-    const int patience_ms = use == Use::redelivery ? kRedeliveryPatienceMs : kStreamPatienceMs;
-    return NatsSink::create(settings_, patience_ms, wake_fd(use), why);
+    Manner manner;
+    manner.renews_limit = use == Use::redelivery;
+    manner.patience_ms = use == Use::redelivery ? kRedeliveryPatienceMs : kStreamPatienceMs;
+    return NatsSink::create(settings_, manner, wake_fd(use), why);
 }
 
 } // namespace outbox::nats

@@ -78,12 +78,12 @@ NatsSink::NatsSink(const Settings &settings, int wake_fd) : settings_(settings),
 }
 
 std::unique_ptr<NatsSink>
-NatsSink::create(const Settings &settings, int patience_ms, int wake_fd, Failure &why) noexcept
+NatsSink::create(const Settings &settings, const Manner &manner, int wake_fd, Failure &why) noexcept
 {
     try
     {
         std::unique_ptr<NatsSink> sink(new NatsSink(settings, wake_fd));
-        if (sink->start(patience_ms, why))
+        if (sink->start(manner, why))
             return sink;
     }
     catch (const std::exception &)
@@ -94,12 +94,12 @@ NatsSink::create(const Settings &settings, int patience_ms, int wake_fd, Failure
 }
 
 bool
-NatsSink::start(int patience_ms, Failure &why)
+NatsSink::start(const Manner &manner, Failure &why)
 {
     const kafka::SignalsBlocked blocked; // libnats starts threads of its own
     std::string inbox = new_inbox(settings_.inbox_prefix);
     builder_ = std::make_unique<MessageBuilder>(settings_.subject, inbox, settings_.stream);
-    courier_ = std::make_shared<Courier>(settings_, std::move(inbox), patience_ms, wake_fd_);
+    courier_ = std::make_shared<Courier>(settings_, std::move(inbox), manner, wake_fd_);
     auto owned = std::make_unique<std::shared_ptr<Courier>>(courier_);
     if (courier_->is_usable() && pthread_create(&thread_, nullptr, run, owned.get()) == 0)
     {

@@ -22,9 +22,9 @@ class NatsSink final : public KeyedSink
 public:
     // It connects in the background. Null and the reason when there is no thread or no descriptor.
     // Adds to `wake_fd`, a non-blocking eventfd of the caller's (or -1), whenever serve() has work
-    // to do. `patience_ms`: see FlightRules.
-    static std::unique_ptr<NatsSink> create(const Settings &settings, int patience_ms, int wake_fd,
-                                            Failure &why) noexcept;
+    // to do.
+    static std::unique_ptr<NatsSink> create(const Settings &settings, const Manner &manner,
+                                            int wake_fd, Failure &why) noexcept;
 
     // Closes with a time limit of 100 ms.
     ~NatsSink() override;
@@ -43,7 +43,7 @@ public:
 
 private:
     NatsSink(const Settings &settings, int wake_fd);
-    bool start(int patience_ms, Failure &why);
+    bool start(const Manner &manner, Failure &why);
     ProduceResult try_produce(const Record &record, Failure &why);
     std::uint64_t take_place();
     bool fetch() noexcept;

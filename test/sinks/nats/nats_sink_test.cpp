@@ -252,6 +252,24 @@ TEST_F(Nats, WhatIsTooLargeIsRefusedAlone)
     EXPECT_EQ(driver.troubles, 0) << driver.texts;
 }
 
+TEST_F(Nats, ALimitThatWasRaisedIsFoundOut)
+{
+    NatsDriver driver(nats_settings(server.url()), 300, true);
+    const std::string large((1 << 20) + 1, 'x');
+    driver.produce({"a.x", "k", large});
+    ASSERT_TRUE(driver.until_empty());
+    EXPECT_EQ(driver.failures.size(), 1U);
+    server.configure("max_payload: 4000000");
+    EXPECT_TRUE(driver.until(
+        [&]
+        {
+            if (driver.sink->outstanding() == 0)
+                driver.produce({"a.x", "k", large});
+            return driver.delivered_tags.size() == 1;
+        }));
+    EXPECT_EQ(driver.troubles, 0) << driver.texts;
+}
+
 TEST_F(Nats, SomebodyElsesAnswerIsNoAcknowledgement)
 {
     Responder responder(server.url(), "service");

@@ -43,11 +43,12 @@ struct NatsRecord
 class NatsDriver final : public SinkListener
 {
 public:
-    explicit NatsDriver(const nats::Settings &settings, int patience_ms = 300)
+    explicit NatsDriver(const nats::Settings &settings, int patience_ms = 300,
+                        bool renews_limit = false)
         : wake_fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))
     {
         Failure why;
-        sink = nats::NatsSink::create(settings, patience_ms, wake_fd, why);
+        sink = nats::NatsSink::create(settings, {patience_ms, renews_limit}, wake_fd, why);
     }
     ~NatsDriver() override
     {
