@@ -1,8 +1,10 @@
 #include "parts.h"
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "bench/measure/idempotency_cost.h"
+#include "bench/measure/nats.h"
 #include "bench/measure/profile.h"
 #include "bench/measure/tuning.h"
 #include "bench/measure/write_cost.h"
@@ -56,6 +58,13 @@ growth_seconds(const Options &options)
                                               (1 / kEmitsASecond + 3e-6) +
                                           2 * databases + 7);
     return seconds;
+}
+
+// It takes a tenth of what Kafka takes.
+int64_t
+nats_events(const Options &options)
+{
+    return std::max<int64_t>(options.drain.events / 5, 1);
 }
 
 Json
@@ -119,6 +128,12 @@ parts()
         {"growth", "Growth: backlogs, clients, databases", true, growth_seconds,
          [](Servers &servers, const Options &options)
          { return to_json(measure_growth(servers, options.growth, options.rounds)); }},
+
+        {"nats", "Drain of a backlog to NATS", true,
+         [](const Options &options)
+         { return per_round(options, static_cast<double>(nats_events(options)) / 10000) + 5; },
+         [](Servers &servers, const Options &options)
+         { return to_json(measure_nats(servers, nats_events(options), options.rounds)); }},
 
         {"tuning", "Settings of the peers", false, [](const Options &) { return 360.0; },
          [](Servers &servers, const Options &options)

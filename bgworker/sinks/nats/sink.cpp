@@ -1,6 +1,6 @@
 #include "sink.h"
 
-#include "bgworker/sinks/kafka/signals_blocked.h"
+#include "bgworker/sinks/signals_blocked.h"
 
 #include <nats/nats.h>
 
@@ -96,7 +96,7 @@ NatsSink::create(const Settings &settings, const Manner &manner, int wake_fd, Fa
 bool
 NatsSink::start(const Manner &manner, Failure &why)
 {
-    const kafka::SignalsBlocked blocked; // libnats starts threads of its own
+    const SignalsBlocked blocked; // libnats starts threads of its own
     std::string inbox = new_inbox(settings_.inbox_prefix);
     builder_ = std::make_unique<MessageBuilder>(settings_.subject, inbox, settings_.stream);
     courier_ = std::make_shared<Courier>(settings_, std::move(inbox), manner, wake_fd_);
