@@ -6,7 +6,8 @@
 #   scripts/deps.sh bench    to build it and measure it
 #   scripts/deps.sh deb      to build the Debian packages
 #   scripts/deps.sh lint     also for "make format" and "make lint"
-#   scripts/deps.sh monitoring  check, and Prometheus with its exporters; none of them is made a service of the machine
+#   scripts/deps.sh monitoring  check, and Prometheus with its exporters
+# No package's service is started, or made one of the machine: the programs only.
 # It says what it is about to install and uses sudo when not run by root. DEPS=skip leaves packages alone.
 # With PG_CONFIG set, or a pg_config in the PATH that comes with a server and its headers, PostgreSQL is left
 # alone too; otherwise it is the distribution's version (Debian 12: 15, Debian 13: 17, Ubuntu 24.04: 16).
@@ -20,11 +21,11 @@ build_packages+=("${sink_packages[@]}")
 ctl_packages=(g++ make libpq-dev librdkafka-dev libcli11-dev libfmt-dev nlohmann-json3-dev)
 # redis-tools holds Redis's server program too; the package redis-server would start it for the machine.
 check_packages=(libgtest-dev libgmock-dev nlohmann-json3-dev man-db mandoc maven default-jre-headless
-    libhiredis-dev redis-tools pgbouncer cmake)
-bench_packages=(nlohmann-json3-dev maven default-jre-headless gnuplot-nox python3)
+    libhiredis-dev redis-tools pgbouncer cmake nats-server openssl python3-venv)
+bench_packages=(nlohmann-json3-dev maven default-jre-headless gnuplot-nox python3 nats-server)
 lint_packages=(clang-format clang-tidy)
-service_packages=(prometheus prometheus-postgres-exporter prometheus-sql-exporter)
-monitoring_packages=("${service_packages[@]}" curl)
+service_packages=(nats-server prometheus prometheus-postgres-exporter prometheus-sql-exporter)
+monitoring_packages=(prometheus prometheus-postgres-exporter prometheus-sql-exporter curl)
 
 say() { printf '%s\n' "$*"; }
 fail() {
@@ -163,7 +164,5 @@ if [ "$need_postgresql" = yes ]; then
 fi
 
 say "about to install with apt-get: ${missing[*]}"
-only_programs=()
-[ "${1:-}" != monitoring ] || only_programs=(without_services)
-"${only_programs[@]}" without_machine_cluster apt_get install -y --no-install-recommends "${missing[@]}" ||
+without_services without_machine_cluster apt_get install -y --no-install-recommends "${missing[@]}" ||
     fail "apt-get could not install the packages; see above"

@@ -2,6 +2,7 @@
 #include "support/driver.h"
 #include "support/nats_server.h"
 
+#include "test/support/process.h"
 #include "test/support/seed.h"
 #include "test/support/workspace.h"
 
@@ -389,6 +390,64 @@ TEST(NatsUsers, WhoMayNotHearAnswersIsToldSo)
         driver.until([&] { return std::string(driver.last_trouble.name) == "NOT_PERMITTED"; }));
     EXPECT_EQ(driver.failed_text(), "");
     settings.inbox_prefix = "good";
+}
+
+// Certificates of an authority of the test's own, for server and client.
+std::filesystem::path
+make_certificates()
+{
+    const std::filesystem::path dir = run_dir() / unique_name("certificates");
+    std::filesystem::create_directories(dir);
+    const std::string script =
+        "cd " + dir.string() +
+        " && openssl req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.pem -days 2 -subj "
+        "/CN=ca && for who in server client; do openssl req -newkey rsa:2048 -nodes -keyout "
+        "$who.key -out $who.csr -subj /CN=127.0.0.1 && printf 'subjectAltName=IP:127.0.0.1' > ext "
+        "&& openssl x509 -req -in $who.csr -CA ca.pem -CAkey ca.key -CAcreateserial -out $who.pem "
+        "-days 2 -extfile ext || exit 1; done";
+    (void) run_or_throw(Command({"sh", "-c", script}));
+    return dir;
+}
+
+TEST(NatsTls, BothSidesAreVerified)
+{
+    const std::filesystem::path dir = make_certificates();
+    const auto file = [&](const char *name) { return (dir / name).string(); };
+    NatsServer server;
+    server.start();
+    server.add_stream({"EVENTS", {"a.>"}});
+    server.stop();
+    server.configure("tls { cert_file: \"" + file("server.pem") + "\", key_file: \"" +
+                     file("server.key") + "\", ca_file: \"" + file("ca.pem") +
+                     "\", verify: true }");
+    server.start();
+
+    nats::Settings settings = nats_settings(server.url());
+    settings.tls = true;
+    {
+        NatsDriver stranger(settings); // the system's authorities do not know the server
+        stranger.produce({"a.x", "k", "1"});
+        ASSERT_TRUE(stranger.until([&] { return stranger.troubles >= 1; }));
+        EXPECT_STREQ(stranger.last_trouble.name, "TLS") << stranger.last_trouble.text;
+        EXPECT_EQ(stranger.delivered_tags.size(), 0U);
+    }
+    settings.ca_file = file("ca.pem");
+    settings.cert_file = file("client.pem");
+    settings.key_file = file("client.key");
+    NatsDriver driver(settings);
+    for (int i = 0; i < 2000; i++)
+        driver.produce({"a.x", "k" + std::to_string(i % 100), std::string(2000, 'x')});
+    ASSERT_TRUE(driver.until_empty(30000)) << driver.texts;
+    EXPECT_EQ(driver.delivered_tags.size(), 2000U) << driver.failed_text();
+
+    server.stop();
+    server.configure("");
+    server.start();
+    NatsDriver plain(settings); // asks for TLS where there is none
+    plain.produce({"a.x", "k", "1"});
+    ASSERT_TRUE(plain.until([&] { return plain.troubles >= 1; }));
+    EXPECT_EQ(plain.delivered_tags.size(), 0U);
+    EXPECT_EQ(server.count("EVENTS"), 2000U);
 }
 
 TEST_F(Nats, WhatIsOutstandingIsBounded)

@@ -80,18 +80,6 @@ TEST(NatsThreads, AllOfThemBlockAllSignalsAndEndWithTheSink)
         wait_until(Milliseconds(5000), [&] { return descriptors() <= descriptors_before; }));
 }
 
-TEST(NatsThreads, LibnatsOwnThreadsBlockAllSignalsToo)
-{
-    // Whoever used libnats before in this process started them with his own mask.
-    for (const std::string &thread : threads())
-    {
-        std::ifstream name("/proc/self/task/" + thread + "/comm");
-        std::string comm;
-        std::getline(name, comm);
-        SUCCEED() << thread << " " << comm;
-    }
-}
-
 TEST(NatsThreads, AServerThatDoesNotAnswerHoldsNobodyUp)
 {
     Listener silent; // takes connections and says nothing

@@ -3,9 +3,13 @@
 
 #include "test/e2e/faults.h"
 #include "test/e2e/workload.h"
+#include "test/support/process.h"
 #include "test/support/seed.h"
+#include "test/support/tree.h"
 
 #include <algorithm>
+#include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <random>
 #include <set>
@@ -135,6 +139,44 @@ TEST(NatsSubscription, EventsArriveOnTheirSubjectInOrder)
     EXPECT_EQ(message.headers.at("Nats-Msg-Id"), message.headers.at("id"));
     EXPECT_EQ(message.headers.at("event_type"), "made");
     EXPECT_EQ(message.value, R"({"i": 1})");
+
+    // A latch's signal that another thread caught would never reach the relay's own.
+    const std::string relay = std::to_string(scene.pid());
+    int threads = 0;
+    for (const auto &task : std::filesystem::directory_iterator("/proc/" + relay + "/task"))
+    {
+        if (task.path().filename() == relay)
+            continue;
+        threads++;
+        std::ifstream file(task.path() / "status");
+        for (std::string line; std::getline(file, line);)
+            if (line.rfind("SigBlk:", 0) == 0)
+                for (const int number : {SIGTERM, SIGURG, SIGHUP, SIGUSR1, SIGINT})
+                    EXPECT_NE(std::stoull(line.substr(7), nullptr, 16) & (1ULL << (number - 1)),
+                              0U);
+    }
+    EXPECT_GE(threads, 3);
+    EXPECT_LE(threads, 9) << "libnats has three, and each sink two";
+}
+
+TEST(NatsSubscription, TheDocumentationsConsumerTakesThemInOrder)
+{
+    std::string python =
+        run_or_throw(Command({in_source("scripts/fetch-nats-py")}), std::chrono::seconds(120));
+    python.erase(0, python.find('/')); // it may say first that it fetches
+    python.erase(0, python.rfind('\n', python.size() - 2) == std::string::npos
+                        ? 0
+                        : python.rfind('\n', python.size() - 2) + 1);
+    python.erase(python.find_last_not_of('\n') + 1);
+    NatsScene scene(cluster());
+    scene.create();
+    Db db = scene.database.connect();
+    std::string expected;
+    for (int i = 0; i < 5; i++)
+        expected += scene.emit(db, "a key") + " a key made {} \n";
+    Command consumer({python + "/bin/python", in_source("docs/nats/consumer.py"), scene.nats.url(),
+                      "EVENTS", "outbox.event.>", "5"});
+    EXPECT_EQ(run_or_throw(consumer, std::chrono::seconds(60)), expected);
 }
 
 TEST(NatsSubscription, SubjectsByTypeKeepTheOrderOfAKey)
