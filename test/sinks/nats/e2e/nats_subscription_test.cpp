@@ -150,10 +150,13 @@ TEST(NatsSubscription, EventsArriveOnTheirSubjectInOrder)
         threads++;
         std::ifstream file(task.path() / "status");
         for (std::string line; std::getline(file, line);)
-            if (line.rfind("SigBlk:", 0) == 0)
-                for (const int number : {SIGTERM, SIGURG, SIGHUP, SIGUSR1, SIGINT})
-                    EXPECT_NE(std::stoull(line.substr(7), nullptr, 16) & (1ULL << (number - 1)),
-                              0U);
+        {
+            if (line.rfind("SigBlk:", 0) != 0)
+                continue;
+            const std::uint64_t blocked = std::stoull(line.substr(7), nullptr, 16);
+            for (const int number : {SIGTERM, SIGURG, SIGHUP, SIGUSR1, SIGINT})
+                EXPECT_NE(blocked & (std::uint64_t{1} << (number - 1)), 0U) << number;
+        }
     }
     EXPECT_GE(threads, 3);
     EXPECT_LE(threads, 9) << "libnats has three, and each sink two";
@@ -297,7 +300,7 @@ TEST(NatsSubscription, DeadNatsHoldsUpNobodyAndTheBacklogGoesOutInLittleMemory)
             "repeat('y', 500))) from generate_series(1, $2::int) i",
             scene.database.type(), std::to_string(kEvents));
     // default has sent it all, while this one says what is in the way.
-    EXPECT_EQ(db.value("select outbox.drain('60 s')"), "t");
+    EXPECT_EQ(db.value("select outbox.drain('60 s', 'default')"), "t");
     ASSERT_TRUE(wait_until(kLimit, [&] { return scene.status("state") == "backing_off"; }))
         << scene.status("state");
     EXPECT_NE(scene.status("last_error").find("NO_CONNECTION"), std::string::npos)
