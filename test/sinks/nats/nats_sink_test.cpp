@@ -521,19 +521,27 @@ TEST_F(Nats, NothingOvertakesWhatWasRefused)
             driver.serve(0, 1 + random() % 5);
     }
     ASSERT_TRUE(driver.until_empty());
-    // Behind each refusal its consequences, with the next larger tags of the key, and nothing of it
-    // that was queued before the refusal was told is delivered.
-    std::set<std::uint64_t> told;
-    for (const auto &[tag, failure] : driver.failures)
+    // All of the key that was queued before the refusal was told comes back, right behind it.
+    std::set<std::uint64_t> told(driver.delivered_tags.begin(), driver.delivered_tags.end());
+    for (size_t i = 0; i < driver.failures.size(); i++)
     {
-        EXPECT_TRUE(told.insert(tag).second);
+        const auto &[tag, failure] = driver.failures[i];
         if (failure.consequence)
             continue;
         refused_keys.insert(sent[tag].first);
+        size_t next = i;
+        for (std::uint64_t later = tag + 1; later <= driver.queued_at_failure[i]; later++)
+        {
+            if (sent[later].first != sent[tag].first)
+                continue;
+            ASSERT_LT(++next, driver.failures.size());
+            EXPECT_EQ(driver.failures[next].first, later) << "behind " << tag;
+            EXPECT_TRUE(driver.failures[next].second.consequence);
+        }
     }
     EXPECT_GT(refused_keys.size(), 1U);
-    for (const std::uint64_t tag : driver.delivered_tags)
-        EXPECT_TRUE(told.insert(tag).second);
+    for (const auto &failure : driver.failures)
+        EXPECT_TRUE(told.insert(failure.first).second);
     EXPECT_EQ(told.size(), sent.size());
 }
 

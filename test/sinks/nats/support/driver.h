@@ -114,6 +114,7 @@ public:
     void failed(std::uint64_t tag, const Failure &failure) noexcept override
     {
         failures.emplace_back(tag, failure);
+        queued_at_failure.push_back(last_tag);
     }
     void trouble(const Failure &failure) noexcept override
     {
@@ -139,6 +140,7 @@ public:
     Failure last_failure;
     std::vector<std::uint64_t> delivered_tags;
     std::vector<std::pair<std::uint64_t, Failure>> failures;
+    std::vector<std::uint64_t> queued_at_failure; // the last tag when it was told
     int troubles = 0;
     Failure last_trouble;
     std::string texts;
