@@ -300,6 +300,7 @@ create or replace function outbox.replay_as_owner(
   rate_per_second int,
   dry_run boolean,
   topic text,
+  subscription text,
   out replay_id uuid)
 language plpgsql volatile parallel unsafe
 set search_path = pg_catalog, pg_temp
@@ -309,6 +310,15 @@ declare
   database constant oid := (select d.oid from pg_database d where d.datname = current_database());
   matched bigint;
 begin
+  if coalesce(replay_as_owner.subscription, '') <> 'default' then
+    -- First of all: it is not dropped before the replay is there, or the drop has come first.
+    perform from outbox.subscriptions s where s.name = replay_as_owner.subscription for key share;
+    if not found then
+      raise exception using errcode = 'undefined_object',
+        message = format('there is no subscription "%s"', coalesce(replay_as_owner.subscription, 'null')),
+        hint = 'The view outbox.subscription_status shows which there are.';
+    end if;
+  end if;
   if replay_as_owner.dry_run is null then
     raise exception using errcode = 'null_value_not_allowed', message = 'dry_run must not be null',
       hint = 'true counts the events, false replays them.';
@@ -325,11 +335,13 @@ begin
   replay_id := outbox.uuid_v7();
   if replay_as_owner.dry_run then
     select count(*) into matched
-      from outbox.replayable_events(replay_as_owner.aggregate_type, replay_as_owner.event_type, replay_as_owner.aggregate_id, replay_as_owner.since, replay_as_owner.until);
+      from outbox.replayable_events(replay_as_owner.aggregate_type, replay_as_owner.event_type, replay_as_owner.aggregate_id, replay_as_owner.since, replay_as_owner.until,
+        replay_as_owner.subscription);
   else
     -- One asks after the other, which the relay does not notice.
     lock table outbox.replay_requests in share update exclusive mode;
-    if (select count(*) from outbox.replay_requests r where r.state in ('QUEUED', 'RUNNING')) >= 16 then
+    if (select count(*) from outbox.replay_requests r
+        where r.subscription = replay_as_owner.subscription and r.state in ('QUEUED', 'RUNNING')) >= 16 then
       raise exception using errcode = 'configuration_limit_exceeded', message = '16 replays wait or run already',
         hint = 'Wait for one to end, or cancel one with outbox.cancel_replay(); see outbox.replays.';
     end if;
@@ -338,7 +350,8 @@ begin
     with chosen as (
       select o.seq, o.xid, o.slot, row_number() over (order by o.seq, o.xid) - 1 as n
       from (select t.seq, t.xid, t.slot
-            from outbox.replayable_events(replay_as_owner.aggregate_type, replay_as_owner.event_type, replay_as_owner.aggregate_id, replay_as_owner.since, replay_as_owner.until) t
+            from outbox.replayable_events(replay_as_owner.aggregate_type, replay_as_owner.event_type, replay_as_owner.aggregate_id, replay_as_owner.since, replay_as_owner.until,
+              replay_as_owner.subscription) t
             order by t.seq, t.xid limit replay_as_owner.max_count + 1) o),
     listed as (
       insert into outbox.replay_events (replay_id, chunk, held_slots, seqs, xids, slots)
@@ -348,13 +361,15 @@ begin
     select count(*) into matched from chosen;
   end if;
   insert into outbox.replay_requests (id, state, aggregate_type, event_type, aggregate_id, since, until, max_count,
-      rate_per_second, topic, matching, total, ended_at, database_oid)
+      rate_per_second, topic, matching, total, ended_at, database_oid, subscription)
     values (replay_as_owner.replay_id, case when replay_as_owner.dry_run then 'DRY_RUN' when matched = 0 then 'DONE' else 'QUEUED' end,
       replay_as_owner.aggregate_type, replay_as_owner.event_type, replay_as_owner.aggregate_id, replay_as_owner.since, replay_as_owner.until, replay_as_owner.max_count,
       replay_as_owner.rate_per_second, replay_as_owner.topic, case when replay_as_owner.dry_run or matched <= replay_as_owner.max_count then matched end,
-      least(matched, replay_as_owner.max_count), case when replay_as_owner.dry_run or matched = 0 then clock_timestamp() end, database);
+      least(matched, replay_as_owner.max_count), case when replay_as_owner.dry_run or matched = 0 then clock_timestamp() end, database,
+      replay_as_owner.subscription);
   delete from outbox.replay_requests r where r.id in (
-    select o.id from outbox.replay_requests o where o.state not in ('QUEUED', 'RUNNING')
+    select o.id from outbox.replay_requests o
+    where o.subscription = replay_as_owner.subscription and o.state not in ('QUEUED', 'RUNNING')
     order by o.requested_at desc offset 1000);
   if replay_as_owner.dry_run then
     raise notice using message = format('%s of %s matching events would be replayed', least(matched, replay_as_owner.max_count), matched),
@@ -364,7 +379,7 @@ begin
   end if;
 end
 $$;
-comment on function outbox.replay_as_owner(text, text, text, timestamptz, timestamptz, int, int, boolean, text) is
+comment on function outbox.replay_as_owner(text, text, text, timestamptz, timestamptz, int, int, boolean, text, text) is
   'The body of outbox.replay().';
 
 create or replace function outbox.replay(
@@ -377,12 +392,13 @@ create or replace function outbox.replay(
   rate_per_second int default 100,
   dry_run boolean default true,
   topic text default null,
+  subscription text default 'default',
   out replay_id uuid)
 language c volatile parallel unsafe security definer
 set search_path = pg_catalog, pg_temp
 as 'MODULE_PATHNAME', 'outbox_as_owner';
-comment on function outbox.replay(text, text, text, timestamptz, timestamptz, int, int, boolean, text) is
-  'Publishes events again that were published and are still kept: those that match (null: all), the oldest first, at most max_count, at most rate_per_second, with their ids and the header replay_id. With dry_run, the default, it only counts them. Returns the id of a row of outbox.replays; the relay begins when the transaction has committed.';
+comment on function outbox.replay(text, text, text, timestamptz, timestamptz, int, int, boolean, text, text) is
+  'Publishes events again that were published and are still kept: those that match (null: all), the oldest first, at most max_count, at most rate_per_second, with their ids and the header replay_id. A subscription''s relay sends what it has passed and takes. With dry_run, the default, it only counts them. Returns the id of a row of outbox.replays; the relay begins when the transaction has committed.';
 
 create or replace function outbox.cancel_replay_as_owner(replay_id uuid)
 returns boolean

@@ -186,6 +186,12 @@ language plpgsql volatile parallel unsafe
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+  if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
+    raise exception using errcode = 'object_not_in_prerequisite_state',
+      message = format('drop_subscription() cannot run in a transaction with isolation level %s', current_setting('transaction_isolation')),
+      detail = 'What others have committed since the transaction began would stay behind.',
+      hint = 'Use read committed.';
+  end if;
   perform from outbox.subscriptions s where s.name = drop_subscription_as_owner.name for update;
   if not found then
     raise exception using errcode = 'undefined_object',
@@ -199,6 +205,9 @@ begin
       hint = 'It is ending; try again.';
   end if;
   delete from outbox.deliveries d where d.subscription = drop_subscription_as_owner.name;
+  delete from outbox.replay_events e using outbox.replay_requests r
+    where r.subscription = drop_subscription_as_owner.name and e.replay_id = r.id;
+  delete from outbox.replay_requests r where r.subscription = drop_subscription_as_owner.name;
   delete from outbox.pauses p where p.subscription = drop_subscription_as_owner.name;
   delete from outbox.relay_position p where p.subscription = drop_subscription_as_owner.name;
   delete from outbox.subscriptions s where s.name = drop_subscription_as_owner.name;
@@ -214,4 +223,4 @@ language c volatile parallel unsafe
 set search_path = pg_catalog, pg_temp
 as 'MODULE_PATHNAME', 'outbox_as_superuser';
 comment on function outbox.drop_subscription(text) is
-  'Ends a subscription with its position, what it has set aside, and its pause. What is on its way may still arrive. Superusers only.';
+  'Ends a subscription with its position, what it has set aside, its replays, and its pause. What is on its way may still arrive. Superusers only.';

@@ -140,8 +140,7 @@ run_round()
         relay.check_events = false;
     report_state();
     long replay_ms = -1;
-    if (serves_default())
-        call_cpp([&] { replay_ms = engine.replay(); });
+    call_cpp([&] { replay_ms = engine.replay(); });
     const std::int64_t turn_at = serves_default()
                                      ? Min(relay.maintain_ring_at, relay.subscriptions_at)
                                      : relay.subscriptions_at;

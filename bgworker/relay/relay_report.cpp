@@ -6,6 +6,7 @@
 #include "alerts.h"
 
 #include "bgworker/source/relation_lock.h"
+#include "bgworker/source/subscription.h"
 
 namespace outbox
 {
@@ -66,7 +67,7 @@ report_problem(const char *problem)
     last_problem_at = known ? last_problem_at : GetCurrentTimestamp();
     strlcpy(last_problem, problem, sizeof(last_problem));
     if (!known)
-        ereport(LOG, (errmsg("outbox relay: %s", problem)));
+        ereport(LOG, (errmsg("%s: %s", relay_title(), problem)));
 }
 
 void
@@ -78,7 +79,7 @@ begin_wait(Awaited what, const char *problem)
         wait.since = GetCurrentTimestamp();
     strlcpy(wait.problem, problem, sizeof(wait.problem));
     if (!known)
-        ereport(LOG, (errmsg("outbox relay: %s", problem)));
+        ereport(LOG, (errmsg("%s: %s", relay_title(), problem)));
 }
 
 void

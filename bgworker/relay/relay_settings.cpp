@@ -11,6 +11,7 @@
 #include "bgworker/guard.h"
 #include "bgworker/source/short_transaction.h"
 #include "bgworker/source/spi_call.h"
+#include "bgworker/source/subscription.h"
 
 #include "extension/core/kafka_config.h"
 #include "extension/core/steady.h"
@@ -66,7 +67,7 @@ report_config_error(const Failure &why)
     if (!known)
         ereport(WARNING,
                 (errcode(ERRCODE_CONFIG_FILE_ERROR),
-                 errmsg("outbox relay: the Kafka configuration is not usable: %s", why.text),
+                 errmsg("%s: the Kafka configuration is not usable: %s", relay_title(), why.text),
                  why.hint[0] != '\0' ? errhint("%s", why.hint) : 0));
     char text[sizeof(problem) + 64];
     snprintf(text, sizeof(text), "the Kafka configuration is not usable: %s", problem);
@@ -89,7 +90,7 @@ warn_of_secrets()
              { verdict = check_no_secrets(parse_config_pairs(settings.kafka_config).properties); });
     if (!verdict.ok)
         ereport(WARNING, (errcode(ERRCODE_CONFIG_FILE_ERROR),
-                          errmsg("outbox relay: outbox.kafka_config: %s", verdict.reason),
+                          errmsg("%s: outbox.kafka_config: %s", relay_title(), verdict.reason),
                           errhint("%s", verdict.hint)));
 }
 
@@ -101,7 +102,7 @@ warn_of_many_requests(const KafkaSetup &setup)
     call_cpp([&] { wanted = wants_many_requests(setup); });
     if (wanted)
         ereport(WARNING, (errcode(ERRCODE_CONFIG_FILE_ERROR),
-                          errmsg("outbox relay: max.in.flight counts as 1"),
+                          errmsg("%s: max.in.flight counts as 1", relay_title()),
                           errdetail("With more, events could overtake a batch that Kafka refuses, "
                                     "and be lost."),
                           errhint("Remove it from outbox.kafka_config and "
@@ -116,15 +117,15 @@ warn_of_few_events()
     if (settings.max_in_flight < kLeastInFlight)
         ereport(WARNING,
                 (errcode(ERRCODE_CONFIG_FILE_ERROR),
-                 errmsg("outbox relay: outbox.max_in_flight counts as %d, not %d", kLeastInFlight,
-                        settings.max_in_flight),
+                 errmsg("%s: outbox.max_in_flight counts as %d, not %d", relay_title(),
+                        kLeastInFlight, settings.max_in_flight),
                  errdetail("With fewer events in flight, those for a broker that does not answer "
                            "hold up all others."),
                  errhint("Raise it, or remove it.")));
     if (settings.max_in_flight_kb < kLeastInFlightKb)
         ereport(WARNING,
                 (errcode(ERRCODE_CONFIG_FILE_ERROR),
-                 errmsg("outbox relay: outbox.max_in_flight_size is %d kB, less than %d kB",
+                 errmsg("%s: outbox.max_in_flight_size is %d kB, less than %d kB", relay_title(),
                         settings.max_in_flight_kb, kLeastInFlightKb),
                  errdetail("With room for a few events only, those for a broker that does not "
                            "answer hold up all others."),
@@ -291,7 +292,7 @@ retry_settings()
     CommitTransactionCommand();
     if (usable && is_good(setup, &why))
     {
-        ereport(LOG, (errmsg("outbox relay: the Kafka configuration is usable now")));
+        ereport(LOG, (errmsg("%s: the Kafka configuration is usable now", relay_title())));
         relay.restart = true;
         return 0;
     }

@@ -149,9 +149,8 @@ attach(Datum relay_number)
         !pg_atomic_compare_exchange_u32(&relay.entry->pid, &other, static_cast<uint32>(MyProcPid)))
         if (kill(static_cast<pid_t>(other), 0) == 0)
         {
-            ereport(LOG,
-                    (errmsg("outbox relay ends: process %u is the relay of this database already",
-                            other)));
+            ereport(LOG, (errmsg("%s ends: process %u is the relay of this database already",
+                                 relay_title(), other)));
             proc_exit(0);
         }
     before_shmem_exit(detach, 0);
@@ -207,8 +206,7 @@ load()
                                       {pg_atomic_read_u64(&relay.entry->backlog_base),
                                        pg_atomic_read_u32(&relay.entry->backlog_counted) != 0});
         });
-    if (serves_default())
-        relay.parts->stats.attach(MyDatabaseId);
+    relay.parts->stats.attach(MyDatabaseId);
 }
 
 } // namespace outbox

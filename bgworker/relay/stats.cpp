@@ -1,5 +1,7 @@
 #include "stats.h"
 
+#include "bgworker/source/subscription.h"
+
 namespace outbox
 {
 
@@ -37,7 +39,7 @@ Stats::Stats() : counted_(new Counted[kStatsRows]()) {}
 void
 Stats::attach(Oid database)
 {
-    area_ = claim_stats_area(database);
+    area_ = claim_stats_area(database, subscription_name(), subscription_created_at());
     if (area_ == nullptr)
         return;
     LWLockAcquire(stats_lock(area_), LW_SHARED);

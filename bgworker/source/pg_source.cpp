@@ -321,7 +321,7 @@ PgSource::report_routes(RoutesLoaded loaded, const Verdict &verdict)
     snprintf(routes_problem_, sizeof(routes_problem_), "outbox.routes: %s%s%s", verdict.reason,
              verdict.hint[0] != '\0' ? "; " : "", verdict.hint);
     ereport(WARNING, (errcode(ERRCODE_CONFIG_FILE_ERROR),
-                      errmsg("outbox relay: outbox.routes is not usable: %s", verdict.reason),
+                      errmsg("%s: outbox.routes is not usable: %s", relay_title(), verdict.reason),
                       has_routes() ? errdetail("The previous routes stay in use.")
                                    : errdetail("Nothing is published."),
                       verdict.hint[0] != '\0' ? errhint("%s", verdict.hint) : 0));
@@ -361,10 +361,10 @@ PgSource::log(const LogLine &line) noexcept
     const MemoryContext context = CurrentMemoryContext;
     PG_TRY();
     {
-        ereport(level,
-                (line.of_connection ? errcode(ERRCODE_CONNECTION_EXCEPTION) : 0,
-                 errmsg("%s", line.text), line.detail[0] != '\0' ? errdetail("%s", line.detail) : 0,
-                 line.hint[0] != '\0' ? errhint("%s", line.hint) : 0));
+        ereport(level, (line.of_connection ? errcode(ERRCODE_CONNECTION_EXCEPTION) : 0,
+                        errmsg("%s", titled(line.text)),
+                        line.detail[0] != '\0' ? errdetail("%s", line.detail) : 0,
+                        line.hint[0] != '\0' ? errhint("%s", line.hint) : 0));
     }
     PG_CATCH();
     {

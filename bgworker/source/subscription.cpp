@@ -16,8 +16,8 @@ namespace
 {
 
 constexpr const char *kDefault = "default";
-constexpr const char *kSelect = "select s.options, s.aggregate_types, s.event_types, s.xmin::text "
-                                "from outbox.subscriptions s where s.name = $1 "
+constexpr const char *kSelect = "select s.options, s.aggregate_types, s.event_types, s.xmin::text, "
+                                "s.created_at from outbox.subscriptions s where s.name = $1 "
                                 "for key share skip locked";
 constexpr const char *kExists = "select from outbox.subscriptions s where s.name = $1";
 constexpr const char *kSame =
@@ -31,7 +31,9 @@ struct Filter
 };
 
 const char *served = kDefault;
+char title[NAMEDATALEN + 40] = "outbox relay";
 char version[16]; // of its row
+TimestampTz created_at = 0;
 Filter aggregate_types;
 Filter event_types;
 
@@ -78,6 +80,27 @@ void
 serve_subscription(const char *name)
 {
     served = name;
+    snprintf(title, sizeof(title), "outbox relay of subscription \"%s\"", name);
+}
+
+const char *
+relay_title()
+{
+    return title;
+}
+
+const char *
+titled(const char *line)
+{
+    constexpr size_t kRelay = sizeof("outbox relay") - 1;
+    constexpr size_t kOutbox = sizeof("outbox:") - 1;
+    if (serves_default())
+        return line;
+    if (strncmp(line, "outbox relay", kRelay) == 0)
+        return psprintf("%s%s", title, line + kRelay);
+    if (strncmp(line, "outbox:", kOutbox) == 0)
+        return psprintf("outbox subscription \"%s\":%s", served, line + kOutbox);
+    return line;
 }
 
 const char *
@@ -90,6 +113,12 @@ bool
 serves_default()
 {
     return served == kDefault;
+}
+
+TimestampTz
+subscription_created_at()
+{
+    return created_at;
 }
 
 Datum
@@ -115,6 +144,7 @@ read_subscription(Datum *options)
         aggregate_types = read_filter(2);
         event_types = read_filter(3);
         strlcpy(version, spi_first_text(4), sizeof(version));
+        created_at = DatumGetTimestampTz(spi_first(5));
     }
     else
     {

@@ -9,7 +9,14 @@ namespace outbox
 // `default` until another one is named. The name must last as long as the process.
 void serve_subscription(const char *name);
 const char *subscription_name();
+// What lines of the log begin with: `outbox relay`, and of which subscription unless `default`.
+const char *relay_title();
+// The same for a line that was written without it, and that begins with "outbox relay" or
+// "outbox:". Palloc'd, unless it is `line` itself.
+const char *titled(const char *line);
 bool serves_default();
+// 0 of `default`, and before its row was read.
+TimestampTz subscription_created_at();
 
 // For statements on what each subscription has for itself: its position, what it has set aside, its
 // pause.

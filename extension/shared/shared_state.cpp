@@ -172,7 +172,7 @@ bool
 free_slot(DatabaseSlot *slot)
 {
     LWLockAcquire(state->lock, LW_EXCLUSIVE);
-    free_stats_area(pg_atomic_read_u32(&slot->database));
+    free_stats_areas(pg_atomic_read_u32(&slot->database), nullptr);
     pg_atomic_write_u32(&slot->database, InvalidOid);
     pg_memory_barrier();
     const bool asked = pg_atomic_read_u32(&slot->relay_wanted) != 0;

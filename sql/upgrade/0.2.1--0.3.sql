@@ -3,11 +3,13 @@
 
 -- include library
 -- include older_objects
+-- include remade_functions
 
 -- What belongs to a subscription: all of what there is, to the one that every database has.
 alter table outbox.relay_position add subscription text collate "C" not null default 'default';
 alter table outbox.pauses add subscription text collate "C" not null default 'default';
 alter table outbox.deliveries add subscription text collate "C" not null default 'default';
+alter table outbox.replay_requests add subscription text collate "C" not null default 'default';
 alter table outbox.restored_deliveries add subscription text collate "C" not null default 'default';
 alter table outbox.deliveries drop constraint deliveries_pkey;
 alter table outbox.deliveries add constraint deliveries_pkey primary key (seq, subscription);
@@ -20,6 +22,10 @@ drop function outbox.delivery_to_settle(uuid);
 -- include dumped_rows
 -- include subscriptions
 -- include current_position
+-- include replay_columns
+-- include replays_view
+-- include replayable_events
+-- include stats_views
 -- include dead_letters
 -- include relay_status
 -- include event_status
@@ -27,6 +33,7 @@ drop function outbox.delivery_to_settle(uuid);
 -- include operating
 -- include grants
 -- include closed
+-- include remade_rights
 
 -- Last: the relay, which waited for this version, continues when the update commits.
 select outbox.request_relay();

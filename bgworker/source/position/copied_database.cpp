@@ -58,6 +58,11 @@ forget_subscriptions()
     spi_execute("delete from outbox.subscriptions", 0, nullptr, nullptr, SPI_OK_DELETE);
     spi_execute("delete from outbox.deliveries d where d.subscription <> 'default'", 0, nullptr,
                 nullptr, SPI_OK_DELETE);
+    spi_execute("delete from outbox.replay_events e using outbox.replay_requests r "
+                "where e.replay_id = r.id and r.subscription <> 'default'",
+                0, nullptr, nullptr, SPI_OK_DELETE);
+    spi_execute("delete from outbox.replay_requests r where r.subscription <> 'default'", 0,
+                nullptr, nullptr, SPI_OK_DELETE);
     spi_execute("delete from outbox.pauses p where p.subscription <> 'default'", 0, nullptr,
                 nullptr, SPI_OK_DELETE);
     spi_execute("delete from outbox.relay_position p where p.subscription <> 'default'", 0, nullptr,
