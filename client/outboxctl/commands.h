@@ -28,7 +28,11 @@ int run_replay(const Context &context, const ReplayOptions &options);
 int run_replays_list(const Context &context, const ReplayOptions &options);
 int run_replays_cancel(const Context &context, const ReplayOptions &options);
 int run_pause(const Context &context, const PauseOptions &options);
-int run_resume(const Context &context);
+int run_resume(const Context &context, const PauseOptions &options);
+int run_subscriptions_list(const Context &context);
+int run_subscriptions_create(const Context &context, const SubscriptionsOptions &options);
+int run_subscriptions_alter(const Context &context, const SubscriptionsOptions &options);
+int run_subscriptions_drop(const Context &context, const SubscriptionsOptions &options);
 int run_contracts_lint(const Context &context, const ContractsOptions &options);
 int run_doctor(const Context &context, const DoctorOptions &options);
 

@@ -18,17 +18,9 @@ namespace outbox::ctl
 namespace
 {
 
-// A command that runs `function` with the options.
-CLI::App *
-command(Interface &interface, CLI::App *parent, const std::string &name,
-        const std::string &description, std::function<int(const Context &)> function)
-{
-    CLI::App *app = parent->add_subcommand(name, description);
-    if (function)
-        app->callback([&interface, function = std::move(function)]
-                      { interface.command = function; });
-    return app;
-}
+constexpr const char *kSetAsideBy =
+    "What this subscription has set aside, instead of the default one.";
+constexpr const char *kInsteadOfDefault = "Of this subscription, instead of the default one.";
 
 void
 add_kafka_options(CLI::App *app, KafkaOptions &options)
@@ -61,6 +53,9 @@ add_watching(Interface &interface, CLI::App *root)
     duration(status, "-i,--interval", options.status.interval,
              "Time between two updates with --watch, 1 s unless given.")
         ->needs(watch);
+    CLI::Option *one = add_subscription_option(status, options.status.subscription,
+                                               "Only this subscription, and more of it.");
+    watch->excludes(one);
 
     CLI::App *lag = command(interface, root, "lag",
                             "How much is not yet published, how fast it goes, and what waits.",
@@ -119,6 +114,9 @@ add_tail(Interface &interface, CLI::App *root)
     tail->add_flag("-b,--from-beginning", options.from_beginning,
                    "Show what the topics hold already, and then follow.");
     number(tail, "-n,--count", options.count, 2147483647, "End after so many events.");
+    add_subscription_option(tail, options.kafka.subscription,
+                            "What this subscription sends, in the Kafka that it sends to. For "
+                            "superusers: its options say where that is.");
     add_kafka_options(tail, options.kafka);
 }
 
@@ -149,12 +147,16 @@ add_failed(Interface &interface, CLI::App *root)
            "outbox.deliveries.",
            "STATE");
     add_selection(list, options);
+    add_subscription_option(list, options.subscription,
+                            "Only what this subscription has set aside; that of all unless given.");
     number(list, "--limit", options.limit, 100000, "Show at most so many, 50 unless given.");
 
     CLI::App *show =
         command(interface, failed, "show", "Show everything about events.",
                 [&](const Context &context) { return run_failed_show(context, options); });
     texts(show, "ID", options.ids, "Ids of events.", "UUID")->required();
+    add_subscription_option(show, options.subscription,
+                            "What became of them in this subscription.");
 
     CLI::App *retry = command(
         interface, failed, "retry",
@@ -164,12 +166,14 @@ add_failed(Interface &interface, CLI::App *root)
     texts(retry, "ID", options.ids, "Ids of events.", "UUID");
     retry->add_flag("--all", options.all, "All that have failed.");
     add_selection(retry, options);
+    add_subscription_option(retry, options.subscription, kSetAsideBy);
     retry->add_flag("-y,--yes", options.yes, "Do not ask.");
 
     CLI::App *discard = command(
         interface, failed, "discard", "Give events up for good; what waits behind them flows.",
         [&](const Context &context) { return run_failed_discard(context, options); });
     texts(discard, "ID", options.ids, "Ids of events.", "UUID")->required();
+    add_subscription_option(discard, options.subscription, kSetAsideBy);
     text(discard, "-r,--reason", options.reason, "Why; it is kept with the event.", "TEXT")
         ->required();
 }
@@ -195,6 +199,9 @@ add_replay(Interface &interface, CLI::App *root)
     number(replay, "--rate", options.rate, 10000, "So many a second; 100 unless given.");
     text(replay, "--topic", options.topic, "To this topic, instead of the one each belongs to.",
          "TOPIC");
+    add_subscription_option(replay, options.subscription,
+                            "By the relay of this subscription, to its Kafka: what it has passed "
+                            "and takes.");
     CLI::Option *dry_run = replay->add_flag("--dry-run", options.dry_run, "Only count them.");
     replay->add_flag("-y,--yes", options.yes, "Do not ask.")->excludes(dry_run);
     replay
@@ -207,6 +214,7 @@ add_replay(Interface &interface, CLI::App *root)
         command(interface, replays, "list", "List replays and dry runs, the latest first.",
                 [&](const Context &context) { return run_replays_list(context, options); });
     number(list, "--limit", options.limit, 1000, "Show at most so many, 20 unless given.");
+    add_subscription_option(list, options.subscription, "Only those of this subscription.");
     CLI::App *cancel = command(
         interface, replays, "cancel", "End a replay; what it has published stays published.",
         [&](const Context &context) { return run_replays_cancel(context, options); });
@@ -221,8 +229,12 @@ add_operating(Interface &interface, CLI::App *root)
         command(interface, root, "pause", "Stop publishing until resume; events are kept.",
                 [&](const Context &context) { return run_pause(context, options.pause); });
     text(pause, "-r,--reason", options.pause.reason, "Why; kept with the pause.", "TEXT");
-    command(interface, root, "resume", "Publish again.",
-            [](const Context &context) { return run_resume(context); });
+    add_subscription_option(pause, options.pause.subscription, kInsteadOfDefault);
+    CLI::App *resume =
+        command(interface, root, "resume", "Publish again.",
+                [&](const Context &context) { return run_resume(context, options.pause); });
+    add_subscription_option(resume, options.pause.subscription, kInsteadOfDefault);
+    add_subscriptions(interface, root);
 
     CLI::App *doctor = command(
         interface, root, "doctor",

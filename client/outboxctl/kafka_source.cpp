@@ -90,6 +90,27 @@ add_database(KafkaSource &source, const KafkaOptions &options, Database &databas
     add(source, "outbox.kafka_config", parse_config_pairs(setting("outbox.kafka_config")));
 }
 
+// What is not among its options is as the settings say, except how its cluster is reached.
+void
+add_subscription(KafkaSource &source, const KafkaOptions &options, Database &database)
+{
+    const std::string &name = *options.subscription;
+    const Rows rows = database.query("select options ->> 'bootstrap_servers' as servers, "
+                                     "options ->> 'kafka_config' as config, "
+                                     "options ->> 'kafka_config_file' as file "
+                                     "from outbox.subscriptions where name = $1",
+                                     {name});
+    if (rows.empty())
+        throw Error(kFailed, "there is no subscription \"" + name + "\"",
+                    "\"outboxctl subscriptions list\" shows which there are.", "", "42704");
+    source.bootstrap = rows.raw(0, "servers").value_or("");
+    const std::string file = rows.raw(0, "file").value_or("");
+    if (!file.empty() && options.config_file.empty())
+        add_servers_file(source, file, database);
+    add(source, "kafka_config of subscription " + name,
+        parse_config_pairs(rows.raw(0, "config").value_or("")));
+}
+
 } // namespace
 
 std::map<std::string, std::string>
@@ -115,7 +136,9 @@ KafkaSource
 find_kafka(const KafkaOptions &options, Database *database)
 {
     KafkaSource source;
-    if (database != nullptr)
+    if (database != nullptr && options.subscription && *options.subscription != "default")
+        add_subscription(source, options, *database);
+    else if (database != nullptr)
         add_database(source, options, *database);
     if (!options.config_file.empty())
     {

@@ -55,7 +55,9 @@ TEST_F(Status, JsonHasTheDocumentedMembers)
                                                     "last_error_at",
                                                     "config_error",
                                                     "bootstrap_servers",
-                                                    "pause"}));
+                                                    "pause",
+                                                    "subscriptions"}));
+    EXPECT_EQ(json["subscriptions"], Json::array());
     EXPECT_EQ(json["state"], "running");
     EXPECT_EQ(json["published_total"], 1);
     EXPECT_EQ(json["backlog_events"], 0);

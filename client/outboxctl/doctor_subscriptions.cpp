@@ -1,0 +1,104 @@
+// What doctor has to say about subscriptions.
+#include "doctor.h"
+
+#include "relay_view.h"
+#include "subscription_view.h"
+#include "units.h"
+
+#include <fmt/format.h>
+
+namespace outbox::ctl
+{
+
+namespace
+{
+
+constexpr double kRecent = 3600; // seconds
+
+std::string
+remedy_of(const SubscriptionView &view, const StateText &text)
+{
+    if (view.state == "paused")
+        return "outboxctl resume --subscription " + view.name;
+    if (view.state == "config_error" || view.state == "not_configured")
+        return "Correct its options: outboxctl subscriptions alter " + view.name;
+    return text.remedy;
+}
+
+void
+examine_state(const SubscriptionView &view, const std::string &which, Findings &findings)
+{
+    if (view.detached_at)
+    {
+        findings.add("subscriptions", Level::kProblem,
+                     which + " is detached since " + *view.detached_at +
+                         ": it sends nothing, and misses events",
+                     "See \"How long events are kept\" in docs/subscriptions.md.");
+        return;
+    }
+    const StateText text = text_of_state(view.state);
+    const Level level = text.style == Style::kGood      ? Level::kOk
+                        : text.style == Style::kWarning ? Level::kWarning
+                                                        : Level::kProblem;
+    std::string words = which + " is " + view.state;
+    if (*text.meaning != '\0')
+        words += fmt::format(": {}", text.meaning);
+    if (level == Level::kProblem && view.last_error)
+        words += "; " + *view.last_error;
+    findings.add("subscriptions", level, words, remedy_of(view, text));
+    if (level != Level::kProblem && view.last_error)
+        findings.add(
+            "subscriptions",
+            view.last_error_ago && *view.last_error_ago < kRecent ? Level::kWarning : Level::kNote,
+            "the last error of " + which +
+                (view.last_error_ago ? ", " + human_duration(*view.last_error_ago) + " ago" : "") +
+                ": " + *view.last_error);
+}
+
+void
+examine_one(const SubscriptionView &view, Findings &findings)
+{
+    const std::string which = "subscription " + view.name;
+    examine_state(view, which, findings);
+    if (view.config_error)
+        findings.add("subscriptions", Level::kProblem,
+                     "the options of " + which + " are not usable: " + *view.config_error,
+                     "Correct them: outboxctl subscriptions alter " + view.name);
+    if (view.failed > 0)
+        findings.add(
+            "subscriptions", Level::kWarning,
+            counted(view.failed, "event") + " of " + which + " failed, and others may wait behind",
+            "outboxctl failed list --subscription " + view.name + "; then retry or discard them.");
+    if (view.retrying + view.waiting > 0)
+        findings.add("subscriptions", Level::kWarning,
+                     which + " has set aside " + counted(view.retrying + view.waiting, "event"),
+                     "outboxctl failed list --state retrying --subscription " + view.name +
+                         " says what is refused and why.");
+    if (view.state == "running" && view.is_old())
+        findings.add("subscriptions", Level::kWarning,
+                     which + " lags: its oldest event waits for " +
+                         human_duration(*view.backlog_age),
+                     "See to the Kafka cluster that it sends to.");
+    if (view.holds_ring)
+        findings.add(
+            "subscriptions", Level::kWarning,
+            "events are kept for " + which + " alone, for " + human_duration(*view.holds_ring),
+            "See to what keeps it from sending, or drop it: outboxctl subscriptions drop " +
+                view.name);
+}
+
+} // namespace
+
+void
+examine_subscriptions(Database &database, Findings &findings)
+{
+    const std::optional<std::vector<SubscriptionView>> found = look_at_subscriptions(database);
+    if (!found)
+        findings.add("subscriptions", Level::kUnknown,
+                     "this role may not see outbox.subscription_status",
+                     "select outbox.grant_monitor(" + database.quoted_user() + "::regrole);");
+    for (const SubscriptionView &view : found.value_or(std::vector<SubscriptionView>()))
+        examine_one(view, findings);
+}
+
+} // namespace outbox::ctl

@@ -1,0 +1,227 @@
+// subscriptions list, create, alter, drop; and --subscription of the other commands
+#include "ctl.h"
+
+#include "pty.h"
+
+namespace outbox::test
+{
+
+namespace
+{
+
+class CtlSubscriptions : public CtlTest
+{
+protected:
+    std::string topic() const { return "other." + database_.type(); }
+
+    void create(const std::string &name = "other", const Words &more = {})
+    {
+        kafka().create_topic(topic());
+        Words words = {"subscriptions",
+                       "create",
+                       name,
+                       "-o",
+                       "bootstrap_servers=" + kafka().bootstrap(),
+                       "-o",
+                       "topic_template=other.{aggregate_type}",
+                       "-o",
+                       "max_attempts=1"};
+        words.insert(words.end(), more.begin(), more.end());
+        const Ran ran = ctl(words);
+        EXPECT_EQ(ran.status, 0) << ran.err;
+        EXPECT_EQ(ran.out, name + "  is created\n");
+    }
+    bool becomes(const std::string &state, const std::string &name = "other")
+    {
+        return wait_until(kCtlLimit,
+                          [&]
+                          {
+                              return db_.value("select state from outbox.subscription_status "
+                                               "where name = $1",
+                                               name) == state;
+                          });
+    }
+    Json status_of(const std::string &name = "other") const
+    {
+        return ctl({"status", "--subscription", name, "--json"}).json();
+    }
+};
+
+TEST_F(CtlSubscriptions, AreCreatedListedAlteredAndDropped)
+{
+    EXPECT_EQ(ctl({"subscriptions", "list"}).out,
+              "There are no subscriptions besides the default one.\n");
+    create("other", {"--type", database_.type(), "--event-type", "made*", "--event-type", "paid"});
+    ASSERT_TRUE(becomes("running"));
+    emit("1");
+    ASSERT_TRUE(wait_until(kCtlLimit, [&] { return status_of()["published_total"] == 1; }))
+        << status_of().dump();
+    const Json listed = ctl({"subscriptions", "list", "--json"}).json();
+    ASSERT_EQ(listed["subscriptions"].size(), 1U) << listed.dump();
+    const Json one = listed["subscriptions"][0];
+    EXPECT_EQ(one["name"], "other");
+    EXPECT_EQ(one["state"], "running");
+    EXPECT_EQ(one["event_types"].dump(), "\"{made*,paid}\"");
+    for (const char *member :
+         {"sink", "pid", "published_total", "failed_events", "oldest_event_at",
+          "backlog_age_seconds", "last_error", "config_error", "detached_at", "holds_ring_seconds",
+          "created_at", "created_by", "consecutive_failures", "next_attempt_at"})
+        EXPECT_TRUE(one.contains(member)) << member;
+    const std::string table = ctl({"subscriptions", "list"}).out;
+    EXPECT_NE(table.find("SUBSCRIPTION"), std::string::npos) << table;
+    EXPECT_NE(table.find("other"), std::string::npos) << table;
+    EXPECT_NE(ctl({"status"}).out.find("SUBSCRIPTION"), std::string::npos);
+    EXPECT_EQ(ctl({"status", "--json"}).json()["subscriptions"].size(), 1U);
+    EXPECT_NE(ctl({"status", "--subscription", "other"}).out.find("Takes"), std::string::npos);
+
+    EXPECT_EQ(ctl({"subscriptions", "alter", "other", "--options",
+                   R"({"bootstrap_servers": "127.0.0.1:1", "backoff_max": "1s"})", "--json"})
+                  .json(),
+              (Json{{"name", "other"}, {"changed", true}}));
+    ASSERT_TRUE(wait_until(kCtlLimit,
+                           [&]
+                           {
+                               return db_.value("select options ->> 'backoff_max' from "
+                                                "outbox.subscriptions") == "1s";
+                           }));
+    EXPECT_EQ(ctl({"subscriptions", "drop", "other"}).status, 2) << "it has to be confirmed";
+    const Ran dropped = ctl({"subscriptions", "drop", "other", "--yes"});
+    EXPECT_EQ(dropped.out, "other  is dropped\n") << dropped.err;
+    EXPECT_EQ(db_.value("select count(*) from outbox.subscriptions"), "0");
+    const Ran gone = ctl({"status", "--subscription", "other", "--json"});
+    EXPECT_EQ(gone.status, 1);
+    EXPECT_EQ(gone.error_json()["error"]["sqlstate"], "42704");
+}
+
+TEST_F(CtlSubscriptions, NoErrorQuotesASecretAmongOptions)
+{
+    const std::string secret = "hunter2secret";
+    for (const Words &words :
+         {Words{"-o", "bootstrap_servers=127.0.0.1:1", "-o",
+                "kafka_config=sasl.mechanism=PLAIN,sasl.password=" + secret},
+          Words{"-o", "bootstrap_servers=127.0.0.1:1", "-o",
+                "kafka_config=sasl.password=" + secret + ",no.such.property=1"},
+          Words{"--options", "{\"kafka_config\": \"sasl.password=" + secret + "\""},
+          Words{"--options", "[\"" + secret + "\"]"},
+          Words{"-o", "bootstrap_servers=127.0.0.1:1", "-o",
+                "kafka_config=sasl.password=" + secret + ",,="}})
+    {
+        Words all = {"subscriptions", "create", "secret"};
+        all.insert(all.end(), words.begin(), words.end());
+        const Ran ran = ctl(all);
+        EXPECT_EQ((ran.out + ran.err).find(secret), std::string::npos) << ran.err;
+        (void) ctl({"subscriptions", "drop", "secret", "--yes"});
+    }
+    EXPECT_EQ(ctl({"subscriptions", "create", "s"}).status, 2);
+    EXPECT_EQ(ctl({"subscriptions", "create", "s", "-o", "nothing"}).status, 2);
+    EXPECT_EQ(ctl({"subscriptions", "create", "s", "--start", "then", "-o", "a=b"}).status, 2);
+}
+
+TEST_F(CtlSubscriptions, WhatOneHasSetAsideIsListedAndSettledForIt)
+{
+    create();
+    ASSERT_TRUE(becomes("running"));
+    const std::string id = emit_refused("1");
+    ASSERT_TRUE(wait_until(kCtlLimit, [&] { return status_of()["failed_events"] == 1; }))
+        << status_of().dump();
+    const Json all = ctl({"failed", "list", "--json"}).json();
+    EXPECT_EQ(all["events"].size(), 2U) << all.dump();
+    const Json its = ctl({"failed", "list", "--subscription", "other", "--json"}).json();
+    ASSERT_EQ(its["events"].size(), 1U) << its.dump();
+    EXPECT_EQ(its["events"][0]["subscription"], "other");
+    EXPECT_EQ(its["events"][0]["topic"], topic());
+    EXPECT_EQ(ctl({"failed", "list", "--state", "all", "--subscription", "other", "--json"})
+                  .json()["events"]
+                  .size(),
+              1U);
+    EXPECT_NE(ctl({"failed", "list"}).out.find("subscription other, " + topic()),
+              std::string::npos);
+    const Json shown = ctl({"failed", "show", id, "--subscription", "other", "--json"}).json();
+    EXPECT_EQ(shown["events"][0]["status"], "FAILED");
+    EXPECT_EQ(shown["events"][0]["topic"], topic());
+
+    // A count for a question is that of one of them.
+    const Ran many = ctl({"failed", "retry", "--all"});
+    EXPECT_NE(many.err.find("1 event would be tried again"), std::string::npos) << many.err;
+    EXPECT_EQ(ctl({"failed", "discard", id, "--subscription", "other", "--reason", "test"}).status,
+              0);
+    EXPECT_EQ(db_.column("select subscription || ' ' || state from outbox.deliveries order by 1"),
+              (std::vector<std::string>{"default FAILED", "other DISCARDED"}));
+    EXPECT_EQ(ctl({"failed", "retry", id, "--subscription", "other"}).status, 1);
+    EXPECT_EQ(ctl({"failed", "retry", id, "--subscription", "none", "--json"})
+                  .json()["events"][0]["error"]["sqlstate"],
+              "42704");
+}
+
+TEST_F(CtlSubscriptions, PauseResumeReplayAndTailTakeOne)
+{
+    create();
+    ASSERT_TRUE(becomes("running"));
+    EXPECT_EQ(ctl({"pause", "--subscription", "other", "--reason", "r", "--json"}).json(),
+              (Json{{"paused", true}, {"changed", true}}));
+    ASSERT_TRUE(becomes("paused"));
+    const std::string id = emit("1");
+    EXPECT_EQ(ctl({"resume", "--json"}).json()["changed"], false) << "default is not paused";
+    EXPECT_EQ(ctl({"resume", "--subscription", "other", "--json"}).json()["changed"], true);
+    ASSERT_TRUE(wait_until(kCtlLimit, [&] { return status_of()["published_total"] == 1; }));
+    const Ran tail = ctl({"tail", "-b", "-n", "1", "--subscription", "other", "--json"});
+    EXPECT_EQ(tail.json()["id"], id) << tail.err;
+    EXPECT_EQ(tail.json()["topic"], topic());
+
+    const Ran replayed = ctl({"replay", "--subscription", "other", "--yes", "--json"});
+    EXPECT_EQ(replayed.status, 0) << replayed.err;
+    EXPECT_EQ(replayed.json()["subscription"], "other");
+    EXPECT_EQ(replayed.json()["published"], 1);
+    EXPECT_EQ(
+        ctl({"replays", "list", "--subscription", "other", "--json"}).json()["replays"].size(), 2U);
+    EXPECT_EQ(
+        ctl({"replays", "list", "--subscription", "default", "--json"}).json()["replays"].size(),
+        0U);
+    EXPECT_NE(ctl({"replays", "list"}).out.find("--subscription other"), std::string::npos);
+}
+
+TEST_F(CtlSubscriptions, DoctorSaysWhatIsWrongWithEach)
+{
+    create();
+    create("dead", {"-o", "bootstrap_servers=127.0.0.1:1"});
+    ASSERT_TRUE(becomes("running"));
+    emit("1");
+    ASSERT_TRUE(becomes("backing_off", "dead"));
+    const auto found = [&](const std::string &text, const std::string &level)
+    {
+        const Json json = ctl({"doctor", "--json"}).json();
+        for (const Json &finding : json["findings"])
+            if (finding["area"] == "subscriptions" && finding["level"] == level &&
+                finding["text"].get<std::string>().find(text) != std::string::npos)
+                return true;
+        return false;
+    };
+    EXPECT_TRUE(found("subscription other is running", "ok"));
+    EXPECT_TRUE(found("subscription dead is backing_off", "problem"));
+    // As the ring's maintenance writes it.
+    db_.exec("update outbox.ring set held_back_since = clock_timestamp() - interval '1 hour', "
+             "held_back_by = 'events that subscription dead has not passed' where slot = 7");
+    EXPECT_TRUE(found("events are kept for subscription dead alone, for 1 h", "warning"));
+    EXPECT_TRUE(status_of("other")["holds_ring_seconds"].is_null());
+    (void) ctl({"pause", "--subscription", "other"});
+    ASSERT_TRUE(becomes("paused"));
+    EXPECT_TRUE(found("subscription other is paused", "warning"));
+}
+
+TEST_F(CtlSubscriptions, MonitorsSeeThemAndOthersAreToldWhatToGrant)
+{
+    create();
+    const std::string role = new_role();
+    db_.exec("select outbox.grant_monitor('" + role + "')");
+    EXPECT_EQ(ctl_as(role, {"subscriptions", "list", "--json"}).json()["subscriptions"].size(), 1U);
+    EXPECT_EQ(ctl_as(role, {"subscriptions", "drop", "other", "--yes"}).status, 5);
+    db_.exec("revoke select on outbox.subscription_status from " + role);
+    const Ran ran = ctl_as(role, {"subscriptions", "list"});
+    EXPECT_EQ(ran.status, 5);
+    EXPECT_NE(ran.err.find("grant_monitor"), std::string::npos) << ran.err;
+    EXPECT_TRUE(ctl_as(role, {"status", "--json"}).json()["subscriptions"].is_null());
+}
+
+} // namespace
+
+} // namespace outbox::test
