@@ -4,6 +4,7 @@
 
 #include "bench/measure/idempotency_cost.h"
 #include "bench/measure/profile.h"
+#include "bench/measure/subscriptions.h"
 #include "bench/measure/tuning.h"
 #include "bench/measure/write_cost.h"
 
@@ -119,6 +120,21 @@ parts()
         {"growth", "Growth: backlogs, clients, databases", true, growth_seconds,
          [](Servers &servers, const Options &options)
          { return to_json(measure_growth(servers, options.growth, options.rounds)); }},
+
+        {"subscriptions", "Subscriptions: what each further one costs", true,
+         [](const Options &options)
+         {
+             return per_round(options, 3 * (options.latency.seconds + 8) +
+                                           static_cast<double>(options.drain.events) *
+                                               (2 / kEmitsASecond + 8e-6) +
+                                           45);
+         },
+         [](Servers &servers, const Options &options)
+         {
+             return to_json(measure_subscriptions(servers, options.write_events,
+                                                  options.drain.events, options.latency,
+                                                  options.rounds));
+         }},
 
         {"tuning", "Settings of the peers", false, [](const Options &) { return 360.0; },
          [](Servers &servers, const Options &options)
