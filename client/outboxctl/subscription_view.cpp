@@ -15,7 +15,8 @@ namespace
 // Columns that a later version adds are asked for by name only through `more`. The ring waits for
 // the one that the relay names in its reason.
 constexpr const char *kQuery = R"(
-select s.name, s.sink, s.aggregate_types, s.event_types, s.state, s.pid, s.published_total,
+select s.name, s.sink, to_jsonb(s.aggregate_types) as aggregate_types,
+  to_jsonb(s.event_types) as event_types, s.state, s.pid, s.published_total,
   s.in_flight_events, s.in_flight_bytes, s.oldest_event_at,
   extract(epoch from clock_timestamp() - s.oldest_event_at)::numeric as backlog_age_seconds,
   s.last_published_at, s.failed_events, s.retrying_events, s.waiting_events,
