@@ -22,7 +22,7 @@ EXTENSION = extension/outbox
 EXTVERSION = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" extension/outbox.control)
 
 # The installation script, in the order in which its parts need each other.
-SQL_PARTS = older_objects schema library events emit routes relay deliveries lane_key restore subscription_columns subscriptions status dead_letters relay_status event_status consumers idempotency expiry ring stats replay operating identity grants closed
+SQL_PARTS = older_objects schema library events emit routes relay deliveries lane_key restore subscription_columns subscriptions changing status dead_letters relay_status event_status event_deliveries waiting consumers idempotency expiry ring stats replay operating pausing identity grants closed
 SQL_SCRIPT = extension/outbox--$(EXTVERSION).sql
 # Scripts of released versions are never changed; the one from the last of them is made of parts too.
 DATA = $(wildcard extension/released/outbox--*.sql)
@@ -52,7 +52,7 @@ EXTRA_CLEAN = $(RELAY) $(RELAY_OBJS) $(OBJS:.o=.d) $(RELAY_OBJS:.o=.d) build res
 	regression.diffs regression.out tmp_check
 
 # In the order in which they build on each other; the first one creates the extension.
-REGRESS = emit_basics emit_errors sent_sizes encodings changed_tables changed_between emit_contexts insert_events effect_once session_changes consumer_events inbound_requests access_rights config_checks relay_views operators subscription_calls ring_at_first rights escalations attached_code replays subscription_replays event_routes event_triggers drain statistics backpressure set_back default_rights upgrade older_version
+REGRESS = emit_basics emit_errors sent_sizes encodings changed_tables changed_between emit_contexts insert_events effect_once session_changes consumer_events inbound_requests access_rights config_checks relay_views operators subscription_calls subscription_changes ring_at_first rights escalations attached_code replays subscription_replays event_routes event_triggers drain statistics backpressure set_back default_rights upgrade older_version
 REGRESS_FILES = $(patsubst test/sql/%.sql,%,$(wildcard test/sql/*.sql))
 REGRESS_UNNAMED = $(filter-out $(REGRESS),$(REGRESS_FILES))
 ifneq ($(if $(filter file,$(origin REGRESS)),$(REGRESS_UNNAMED)),)

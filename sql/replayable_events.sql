@@ -15,12 +15,8 @@ as $$
     and ($3 is null or e.aggregate_id operator(pg_catalog.=) $3)
     and ($4 is null or e.created_at operator(pg_catalog.>=) $4)
     and ($5 is null or e.created_at operator(pg_catalog.<) $5)
-    and (s.aggregate_types is null or exists (select from pg_catalog.unnest(s.aggregate_types) t (type)
-      where t.type operator(pg_catalog.=) e.aggregate_type or pg_catalog."right"(t.type, 1) operator(pg_catalog.=) '*'
-        and e.aggregate_type operator(pg_catalog.^@) pg_catalog."left"(t.type, -1)))
-    and (s.event_types is null or exists (select from pg_catalog.unnest(s.event_types) t (type)
-      where t.type operator(pg_catalog.=) e.event_type or pg_catalog."right"(t.type, 1) operator(pg_catalog.=) '*'
-        and e.event_type operator(pg_catalog.^@) pg_catalog."left"(t.type, -1)))
+    and outbox.matches_types(e.aggregate_type, s.aggregate_types)
+    and outbox.matches_types(e.event_type, s.event_types)
     and case when e.xid operator(pg_catalog.<=) 0 then e.xid operator(pg_catalog.=) 0
              else outbox.visible_in(e.xid, p.from_snapshot)
                   or (e.seq operator(pg_catalog.<=) p.last_seq and outbox.visible_in(e.xid, p.to_snapshot)) end

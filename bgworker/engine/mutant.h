@@ -68,7 +68,7 @@ enum class Mutant : unsigned char
     places_without_partition,   // what is refused with its topic, before others of its partition
     forgets_unplaced,           // the same, before others whose key has a line
     forgets_partition,          // that an event was queued for, when its producer has died
-    waits_for_held_topic,       // news of it, when it waits for something else
+    looks_with_news,            // only, at what is held for a topic
     forgets_rows_behind,        // an event that is read again and has none itself
     stuck_one_by_one,           // a second for each partition
     begins_slices_again,        // of what is stuck, at the first event in flight
@@ -84,6 +84,7 @@ enum class Mutant : unsigned char
     waits_twice,                // for a broker that has not answered until a producer's end
     waits_after_routes,         // the same, when they are loaded just then
     tells_again,                // that a topic is refused, in the log
+    waits_for_topic_too,        // as long as if others had not waited before
     asks_anew,                  // whether a topic is there, with each producer
     tries_culprits_along,       // with others, which come back without having been sent
     forgets_partitions_of_rows, // when an event of their key is read again and its topic is gone

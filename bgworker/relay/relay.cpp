@@ -30,6 +30,9 @@ namespace
 
 // Not every commit wakes the relay: COMMIT PREPARED of another version, a restore, a lost signal.
 constexpr long kPollMs = 1000;
+// For a subscription besides `default`, as there may be many of them: a restore is heard of by
+// `default`.
+constexpr long kPollSubscriptionMs = 5000;
 constexpr int kDrainMs = 500;
 constexpr std::int64_t kMillisecond = 1000; // of the steady clock
 
@@ -146,7 +149,7 @@ run_round()
                                      : relay.subscriptions_at;
     const long turn_ms = Max(0L, static_cast<long>((turn_at - steady_now()) / kMillisecond));
     return sooner(sooner(sooner(relay.round.wait_ms, replay_ms), changes.wait_ms(steady_now())),
-                  sooner(turn_ms, kPollMs));
+                  sooner(turn_ms, serves_default() ? kPollMs : kPollSubscriptionMs));
 }
 
 void

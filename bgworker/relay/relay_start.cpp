@@ -64,6 +64,7 @@ begin_loading()
             lock_with_indexes("deliveries", RowExclusiveLock) &&
             lock_with_indexes("lane_key", RowExclusiveLock) &&
             lock_with_indexes("subscriptions", RowShareLock) &&
+            lock_with_indexes("subscription_history", AccessShareLock) &&
             lock_with_indexes("ring", AccessShareLock) &&
             lock_with_indexes("dump_rows", AccessShareLock) && lock_events(AccessShareLock))
             return;
@@ -106,15 +107,13 @@ void
 load_subscription()
 {
     if (serves_default())
-    {
-        claim_subscriptions();
         return;
-    }
     Datum options;
     switch (read_subscription(&options))
     {
     case SubscriptionRow::held:
         exit_as(RelayExit::told_to);
+    case SubscriptionRow::detached:
     case SubscriptionRow::missing:
         exit_as(RelayExit::no_extension);
     case SubscriptionRow::there:
@@ -189,8 +188,13 @@ load()
     const LoadResult result = load_position(&stored, problem, sizeof(problem));
     relay.database_settings = read_database_settings(nullptr, nullptr);
     relay.applied_settings = relay.database_settings;
+    if (result == LoadResult::missing) // one of a copied database, whose relay forgets it
+        exit_as(RelayExit::no_extension);
     if (serves_default())
+    {
+        claim_subscriptions(); // those that are not a copied database's original's
         load_ring(relay.slot);
+    }
     load_lane_key();
     if (result != LoadResult::broken)
         learn_numbers(stored.position.last_seq);

@@ -44,8 +44,10 @@ claim_subscriptions()
     bool any = false;
     spi_connect();
     static SPIPlanPtr plan = nullptr;
-    spi_execute_kept(&plan, "select s.name from outbox.subscriptions s order by s.created_at", 0,
-                     nullptr, nullptr, SPI_OK_SELECT);
+    spi_execute_kept(&plan,
+                     "select s.name from outbox.subscriptions s "
+                     "where s.detached_at is null order by s.created_at",
+                     0, nullptr, nullptr, SPI_OK_SELECT);
     for (uint64 i = 0; i < SPI_processed; i++)
     {
         const char *name = SPI_getvalue(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1);

@@ -62,6 +62,14 @@ constexpr const char *kNeeds =
     "from outbox.replay_events e left join outbox.replay_requests r on r.id = e.replay_id "
     "where $1 = any (e.held_slots) limit 1";
 
+constexpr const char *kDetached =
+    "with free as materialized (select r.id from outbox.replay_requests r "
+    " where r.subscription = $1 and r.state = any ('{QUEUED,RUNNING}') "
+    " for no key update skip locked), "
+    "ended as (update outbox.replay_requests r set state = 'FAILED', ended_at = clock_timestamp(), "
+    " last_error = 'its subscription was detached' from free f where r.id = f.id returning r.id) "
+    "delete from outbox.replay_events e using ended d where e.replay_id = d.id";
+
 int
 number(int column)
 {
@@ -262,6 +270,16 @@ PgReplays::read_chunk(const ReplayRequest &request, std::int64_t chunk,
             }
             SPI_finish();
         });
+}
+
+void
+end_replays_of(const char *subscription)
+{
+    Oid types[] = {TEXTOID};
+    Datum values[] = {CStringGetTextDatum(subscription)};
+    spi_connect();
+    spi_execute(kDetached, 1, types, values, SPI_OK_DELETE);
+    SPI_finish();
 }
 
 const char *

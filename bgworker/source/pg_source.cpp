@@ -26,6 +26,8 @@ OpenResult
 PgSource::open()
 {
     OpenResult opened = open_events(&tables_);
+    if (opened == OpenResult::opened && !is_extension_of_subscription())
+        opened = OpenResult::missing;
     if (opened == OpenResult::opened)
         opened = lock_table("deliveries", RowExclusiveLock);
     if (opened == OpenResult::opened)
@@ -201,7 +203,7 @@ PgSource::fetch(const EventKey &key, Event &event)
         {
             MemoryContextReset(event_context_);
             found = fetch_event(&tables_, key, now_, &row_);
-            skipped = found && !takes_event(row_.aggregate_type, row_.event_type);
+            skipped = found && !takes_event(row_.xid, row_.aggregate_type, row_.event_type);
         });
     if (skipped)
         skipped_++;

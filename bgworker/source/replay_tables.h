@@ -15,4 +15,7 @@ OpenResult lock_replay_tables();
 // the one of `default`; or null. In the current memory context.
 const char *replay_that_needs(int slot);
 
+// The subscription is detached: its replays fail, and their partitions are needed no longer.
+void end_replays_of(const char *subscription);
+
 } // namespace outbox

@@ -26,7 +26,8 @@ Datum subscription_datum();
 enum class SubscriptionRow
 {
     there,
-    held, // by a transaction that changes or drops it
+    held,     // by a transaction that drops it, or gives it another filter
+    detached, // it sends nothing until it is attached again
     missing
 };
 // Reads options and filter. In a transaction with a snapshot; the options are in its memory.
@@ -34,8 +35,12 @@ SubscriptionRow read_subscription(Datum *options);
 // Whether it is another one than was read, or missing.
 bool subscription_changed();
 
-// Whether the subscription takes events of these types: they, or what they begin with, are in its
-// lists. Types are those of the row, or null.
-bool takes_event(struct varlena *aggregate_type, struct varlena *event_type);
+// False: the extension was created again, where nobody has asked for the subscription.
+bool is_extension_of_subscription();
+
+// Whether the subscription takes an event of this transaction and of these types: they, or what
+// they begin with, are in the lists that held when it was committed. Types are those of the row, or
+// null.
+bool takes_event(int64 xid, struct varlena *aggregate_type, struct varlena *event_type);
 
 } // namespace outbox

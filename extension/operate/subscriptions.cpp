@@ -1,11 +1,17 @@
 // Functions on subscriptions: which options they have, what their relays are doing, and their end.
+#include "extension/core/type_pattern.h"
 #include "extension/server/arguments.h"
 #include "extension/server/result_row.h"
+#include "extension/server/text_view.h"
+#include "extension/shared/lock_spaces.h"
 #include "extension/shared/subscription_options.h"
 #include "extension/shared/subscription_slots.h"
+#include "extension/trust/own_trigger.h"
 
 extern "C"
 {
+#include "storage/lmgr.h"
+#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/jsonb.h"
 }
@@ -67,15 +73,63 @@ end_subscription(SubscriptionSlot &subscription)
     return false;
 }
 
+bool
+matches_any(Datum list, std::string_view type)
+{
+    Datum *patterns;
+    bool *nulls;
+    int count;
+    deconstruct_array(DatumGetArrayTypeP(list), TEXTOID, -1, false, TYPALIGN_INT, &patterns, &nulls,
+                      &count);
+    for (int i = 0; i < count; i++)
+        if (!nulls[i] && matches_type(text_view(DatumGetTextPP(patterns[i])), type))
+            return true;
+    return false;
+}
+
 } // namespace
 
 } // namespace outbox
 
 extern "C"
 {
+    OUTBOX_FUNCTION(outbox_matches_types);
+    OUTBOX_FUNCTION(outbox_hold_subscriptions);
+    OUTBOX_FUNCTION(outbox_before_subscription_change);
     OUTBOX_FUNCTION(outbox_check_subscription_options);
     OUTBOX_FUNCTION(outbox_subscription_states);
     OUTBOX_FUNCTION(outbox_end_subscription);
+
+    Datum outbox_matches_types(PG_FUNCTION_ARGS)
+    {
+        if (PG_ARGISNULL(1))
+            PG_RETURN_BOOL(true);
+        PG_RETURN_BOOL(
+            !PG_ARGISNULL(0) &&
+            outbox::matches_any(PG_GETARG_DATUM(1), outbox::text_view(PG_GETARG_TEXT_PP(0))));
+    }
+
+    Datum outbox_hold_subscriptions(PG_FUNCTION_ARGS)
+    {
+        LOCKTAG tag;
+        SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, 0, 0, outbox::kLocksOfSubscriptions);
+        (void) LockAcquire(&tag, PG_GETARG_BOOL(0) ? ExclusiveLock : ShareLock, false, false);
+        PG_RETURN_VOID();
+    }
+
+    Datum outbox_before_subscription_change(PG_FUNCTION_ARGS)
+    {
+        if (!CALLED_AS_TRIGGER(fcinfo))
+            (void) outbox::own_trigger(fcinfo, "before_subscription_change", "subscriptions",
+                                       outbox::Firing::any);
+        if (!superuser())
+            ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+                            errmsg("only superusers may change subscriptions"),
+                            errdetail("They say where events are sent, and with which secrets."),
+                            errhint("A superuser calls outbox.alter_subscription() and the "
+                                    "functions beside it.")));
+        PG_RETURN_POINTER(nullptr);
+    }
 
     Datum outbox_check_subscription_options(PG_FUNCTION_ARGS)
     {

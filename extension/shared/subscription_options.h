@@ -22,4 +22,12 @@ void check_subscription_options(Jsonb *options);
 // warning.
 OUTBOX_FOR_RELAY void apply_subscription_options(Jsonb *options);
 
+// What of them says how long the subscription may hold events back.
+struct MaxLag
+{
+    int seconds; // 0: for ever
+    bool detaches;
+};
+OUTBOX_FOR_RELAY MaxLag max_lag_of(Jsonb *options);
+
 } // namespace outbox

@@ -21,6 +21,7 @@ drop index outbox.deliveries_due;
 drop function outbox.delivery_to_settle(uuid);
 -- include dumped_rows
 -- include subscriptions
+-- include changing
 -- include current_position
 -- include replay_columns
 -- include replays_view
@@ -29,8 +30,11 @@ drop function outbox.delivery_to_settle(uuid);
 -- include dead_letters
 -- include relay_status
 -- include event_status
+-- include event_deliveries
+-- include waiting
 
 -- include operating
+-- include pausing
 -- include grants
 -- include closed
 -- include remade_rights

@@ -6,8 +6,6 @@ using namespace outbox::test;
 namespace
 {
 
-using Scene = SubscriptionScene;
-
 std::string
 replay(Scene &scene, const std::string &name, const std::string &more = "")
 {

@@ -1,10 +1,11 @@
-// A database with subscriptions, each of which sends to topics that begin with its name.
+// What tests of subscriptions share: a database, and what arrives of it by each of them.
 #pragma once
 
+#include <algorithm>
+#include <map>
 #include <set>
-#include <string>
-#include <vector>
 
+#include "ring.h"
 #include "servers.h"
 
 namespace outbox::test
@@ -14,15 +15,22 @@ constexpr auto kLimit = std::chrono::seconds(30);
 
 using Ids = std::vector<std::string>;
 
-struct SubscriptionScene
+// A database whose subscriptions send to topics that begin with their names.
+struct Scene
 {
-    explicit SubscriptionScene(PgCluster &cluster)
-        : server(cluster), database(cluster), db(database.connect())
+    explicit Scene(PgCluster &cluster) : server(cluster), database(cluster), db(database.connect())
     {
         kafka().create_topic(database.topic());
     }
 
     std::string topic(const std::string &name) const { return name + "." + database.type(); }
+
+    // Options of a subscription whose topics begin with this name, as SQL.
+    static std::string options(const std::string &name, const std::string &servers)
+    {
+        return "jsonb_build_object('bootstrap_servers', '" + servers + "', 'topic_template', '" +
+               name + ".{aggregate_type}', 'backoff_initial', '100ms', 'backoff_max', '400ms')";
+    }
 
     // `more`: what follows the options among the arguments.
     void create(const std::string &name, const std::string &more = "",
@@ -30,11 +38,8 @@ struct SubscriptionScene
     {
         if (topics_.insert(name).second)
             kafka().create_topic(topic(name));
-        db.exec("select outbox.create_subscription($1, 'kafka', jsonb_build_object("
-                "'bootstrap_servers', $2::text, 'topic_template', $1 || '.{aggregate_type}', "
-                "'backoff_initial', '100ms', 'backoff_max', '400ms')" +
-                    more + ")",
-                name, servers);
+        db.exec("select outbox.create_subscription('" + name + "', 'kafka', " +
+                options(name, servers) + more + ")");
     }
 
     static std::string emit(Db &session, const std::string &type, const std::string &event = "made",
@@ -48,9 +53,10 @@ struct SubscriptionScene
     }
 
     // What the subscription has sent, when it has sent so many.
-    Ids sent(const std::string &name, size_t count)
+    Ids sent(const std::string &name, size_t count,
+             const std::string &servers = kafka().bootstrap())
     {
-        Consumer consumer(kafka().bootstrap(), {name.empty() ? database.topic() : topic(name)});
+        Consumer consumer(servers, {name.empty() ? database.topic() : topic(name)});
         EXPECT_TRUE(consumer.read_count(count, kLimit)) << describe();
         consumer.read_for(Milliseconds(300));
         Ids ids;
@@ -70,6 +76,12 @@ struct SubscriptionScene
                           });
     }
 
+    std::string of(const std::string &column, const std::string &name)
+    {
+        return db.value("select " + column + " from outbox.subscription_status where name = $1",
+                        name);
+    }
+
     std::string describe()
     {
         return db.value("select string_agg(s::text, E'\\n') from outbox.subscription_status s");
@@ -82,5 +94,12 @@ struct SubscriptionScene
 private:
     std::set<std::string> topics_;
 };
+
+inline std::string
+pid_of(Scene &scene, const std::string &name)
+{
+    return scene.db.value("select coalesce(pid, 0) from outbox.subscription_status where name = $1",
+                          name);
+}
 
 } // namespace outbox::test

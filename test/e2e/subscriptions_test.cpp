@@ -1,25 +1,7 @@
 // Several readers of the events of one database, each by a relay of its own.
-#include <algorithm>
-#include <map>
-
-#include "ring.h"
 #include "subscription_scene.h"
 
 using namespace outbox::test;
-
-namespace
-{
-
-using Scene = SubscriptionScene;
-
-std::string
-pid_of(Scene &scene, const std::string &name)
-{
-    return scene.db.value("select coalesce(pid, 0) from outbox.subscription_status where name = $1",
-                          name);
-}
-
-} // namespace
 
 // Transactions are open around the creation: what they emit is sent when they commit after it.
 TEST(Subscriptions, OneBeginsWithWhatCommitsAfterItsCreationOrWithAllThatIsKept)
@@ -119,7 +101,9 @@ TEST(Subscriptions, WhatOneSuffersDoesNotTouchTheOthers)
         const std::string key = std::to_string(i % 7);
         emitted[key].push_back(scene.emit("made", key));
     }
-    EXPECT_EQ(scene.db.value("select outbox.drain('20 s')"), "t");
+    EXPECT_EQ(scene.db.value("select outbox.drain('20 s', 'default')"), "t");
+    EXPECT_EQ(scene.db.value("select outbox.drain('20 s', 'well')"), "t");
+    EXPECT_EQ(scene.db.value("select outbox.drain('100 ms')"), "f"); // of all
     EXPECT_EQ(scene.sent("well", 200).size(), 200U);
     EXPECT_EQ(scene.db.value("select published_total from outbox.subscription_status "
                              "where name = 'paused'"),

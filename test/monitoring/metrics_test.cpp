@@ -88,6 +88,10 @@ const std::map<std::string, std::string> kTruth = {
      "select coalesce(extract(epoch from clock_timestamp() - (select min(m.held_back_since) "
      "from outbox.maintenance_status m where m.held_back_by like '%subscription ' || s.name || "
      "' %')), 0), s.name as subscription from outbox.subscription_status s"},
+    {"outbox_subscription_detached",
+     "select (detached_at is not null)::int, name as subscription from outbox.subscription_status"},
+    {"outbox_subscription_missed_events",
+     "select missed_events, name as subscription from outbox.subscription_status"},
     {"outbox_maintenance_done_total",
      "select done_total, task, table_name from outbox.maintenance_status"},
     {"outbox_maintenance_held_back_seconds", "select coalesce(extract(epoch from clock_timestamp() "

@@ -359,6 +359,23 @@ Checker::waits_for_other(int event) const
                        });
 }
 
+// What was set aside behind an event that was refused with its topic is tried when that is.
+bool
+Checker::waits_for_pause(const EventRow &row) const
+{
+    const auto &deliveries = database_->tables().deliveries;
+    const auto own = deliveries.find(row.seq);
+    return own != deliveries.end() &&
+           std::any_of(deliveries.begin(), deliveries.end(),
+                       [&](const auto &item)
+                       {
+                           const Delivery &other = item.second;
+                           return other.lane == own->second.lane &&
+                                  other.state == DeliveryState::retrying &&
+                                  other.next_attempt_at > clock_.wall();
+                       });
+}
+
 // A slow broker answers one request after the other, of each partition in turn; and what waits for
 // that may be all that may be in flight.
 Time
@@ -414,14 +431,16 @@ Checker::check_place(const Place &place, PlaceFacts &facts)
         // Nobody waits for a person, and what one holds waits.
         if (waits_for_person(row))
             fact.settled_at = now;
+        if (waits_for_pause(row))
+            fact.paused_at = now;
         const Time since = std::max({fact.committed_at, fact.routed_at, fact.settled_at,
                                      undisturbed_since_, in_turn_ ? appended_at_ : 0});
         if (waits || since > now)
             continue;
         // What was set aside waits for all that the stream had sent before.
         const bool set_aside = database_->tables().deliveries.count(row.seq) > 0;
-        const Time went = std::max(
-            {facts.appended_at, facts.misdirected_until, set_aside ? slowly_appended_at_ : 0});
+        const Time went = std::max({facts.appended_at, facts.misdirected_until, fact.paused_at,
+                                    set_aside ? slowly_appended_at_ : 0});
         if (facts.clean && now - std::max({since, went, facts.well_since}) > longest_stall())
             fail("stalled", "nothing goes to partition " + std::to_string(place.partition) +
                                 " of " + place.topic + ", which is well; event " +

@@ -112,6 +112,7 @@ private:
         std::uint64_t routed_stamp = 0; // when its type got another topic
         Time committed_at = 0;
         Time routed_at = 0;    // the same
+        Time paused_at = 0;    // what it waited for was not to be tried yet
         Time settled_at = 0;   // it, or what it waited for
         bool heard = false;    // by this relay, that it has arrived
         bool streamed = false; // it was in the queue of a stream's producer
@@ -146,6 +147,7 @@ private:
     bool waits_for_person(const EventRow &row) const;
     bool holds_up(int other, int event) const;
     bool waits_for_other(int event) const;
+    bool waits_for_pause(const EventRow &row) const;
     Time longest_turn() const;
     Time longest_stall() const;
     void check_place(const Place &place, PlaceFacts &facts);

@@ -114,4 +114,67 @@ TEST(ShortenedWaits, AHangingBrokerIsNotWaitedForAgainAfterALateChangeOfRoutes)
     EXPECT_EQ(simulate_with(Mutant::waits_after_late_routes, history).kind, "stalled");
 }
 
+// A broker hangs for as long as a producer's end may take, and then a topic is gone.
+TEST(ShortenedWaits, ATopicThatIsGoneIsNotWaitedForBehindABrokerThatHung)
+{
+    const Shortened shortened = {300065582,
+                                 {1, 16, 190, 1048576, 2, true, 381, 1005, 3, 8000000},
+                                 {
+                                     {3524311, Kind::broker_hangs, 1},
+                                     {4346050, Kind::lead, 1, 1, 1},
+                                     {6538915, Kind::begin, 2},
+                                     {6539683, Kind::emit, 2, 1, 0, 0, 147},
+                                     {6539795, Kind::emit, 2, 2, 2, 0, 46},
+                                     {6541105, Kind::emit, 2, 2, 4, 1, 114},
+                                     {6543329, Kind::commit, 2, 1},
+                                     {7033154, Kind::topic_forbidden, 1, 1},
+                                     {10750917, Kind::broker_up, 0},
+                                 }};
+    expect_well(shortened);
+    expect_seen(Mutant::waits_for_topic_too, "stalled", shortened);
+}
+
+// Another course of the same.
+TEST(ShortenedWaits, ATopicThatIsMissingIsNotWaitedForBehindABrokerThatHung)
+{
+    const Shortened shortened = {710060899,
+                                 {1, 13, 181, 1048576, 1, true, 369, 1189, 3, 14000000},
+                                 {
+                                     {10894507, Kind::broker_hangs, 1},
+                                     {11473392, Kind::begin, 0},
+                                     {11475947, Kind::emit, 0, 2, 2, 0, 64},
+                                     {11476280, Kind::emit, 0, 0, 2, 0, 146},
+                                     {11476616, Kind::emit, 0, 0, 4, 1, 49},
+                                     {11476622, Kind::emit, 0, 1, 0, 0, 118},
+                                     {11476774, Kind::commit, 0, 1},
+                                     {12075605, Kind::topic_missing, 1},
+                                 }};
+    expect_well(shortened);
+    expect_seen(Mutant::waits_for_topic_too, "stalled", shortened);
+}
+
+// Two topics are there again, one after the other, but not known yet. That one is unknown for too
+// long is no news of it.
+TEST(ShortenedWaits, WhatIsHeldForATopicIsLookedAtWithoutNews)
+{
+    const Shortened shortened = {700002318,
+                                 {1, 6, 114, 1048576, 5, true, 266, 1148, 2, 13000000},
+                                 {
+                                     {0, Kind::topic_missing, 1},
+                                     {1128933, Kind::begin, 29},
+                                     {1129375, Kind::emit, 29, 1, 1, 0, 134},
+                                     {1129704, Kind::emit, 29, 0, 2, 0, 57},
+                                     {1130193, Kind::commit, 29, 1},
+                                     {4060044, Kind::topic_fine, 1},
+                                     {4679508, Kind::topic_missing, 0},
+                                     {5390032, Kind::begin, 1},
+                                     {5390408, Kind::emit, 1, 0, 2, 0, 66},
+                                     {5390806, Kind::emit, 1, 1, 2, 0, 166},
+                                     {5391157, Kind::commit, 1, 1},
+                                     {5864062, Kind::blocking, 0, 1},
+                                 }};
+    expect_well(shortened);
+    expect_seen(Mutant::looks_with_news, "stalled", shortened);
+}
+
 } // namespace outbox::sim

@@ -3,6 +3,7 @@
 
 #include "bgworker/engine/clock.h"
 #include "bgworker/engine/common/lanes.h"
+#include "bgworker/engine/mutant.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -69,8 +70,12 @@ public:
     // std::bad_alloc.
     const std::vector<Lane> &begin_look(Steady now)
     {
-        with_topics_ = std::exchange(news_, false);
+        constexpr int kTopicsMs = 100; // that one is not described for too long is no news
+        with_topics_ = std::exchange(news_, false) ||
+                       (has_passed(topics_at_, now, kTopicsMs) && !OUTBOX_MUTANT(looks_with_news));
         looked_at_ = now;
+        if (with_topics_)
+            topics_at_ = now;
         lanes_.clear();
         for (const auto &line : lines_)
             if (with_topics_ || !line.second.for_topic)
@@ -93,6 +98,7 @@ private:
     std::unordered_map<Lane, Line> lines_;
     std::vector<Lane> lanes_; // of the look under way
     Steady looked_at_;
+    Steady topics_at_; // the last look at those that wait for a topic
     bool news_ = false;
     bool with_topics_ = false;
     Lane next_ = 0;

@@ -124,8 +124,7 @@ Passage::hold(const Passing &passing, Lane lane, const Gate &gate, bool for_topi
 {
     if (passing.from != 0 && (lane == passing.from || lane != gate.partition()))
     {
-        if (!OUTBOX_MUTANT(waits_for_held_topic))
-            held_.set_for_topic(passing.from, for_topic);
+        held_.set_for_topic(passing.from, for_topic);
         return HandOver::held;
     }
     held_.add(lane, passing.tag, for_topic);
@@ -186,18 +185,25 @@ Passage::refuse_unbuilt(const Passing &passing)
 
 // A sink says after a second that a topic is not there, but each new one asks anew; and refused
 // records may end one sink after the other, while lines wait for what is held. So the time counts
-// for all of them together, as long as the destination answers.
+// for all of them together, as long as the destination answers. It is shorter while others may have
+// waited for something else before.
 bool
 Passage::is_unknown_for_long(Lane topic, Failure &why)
 {
-    constexpr int kUnknownMs = 900;
-    constexpr int kHeardMs = 1000;
+    struct Patience
+    {
+        int unknown_ms;
+        int heard_ms; // of anything
+    };
+    constexpr Patience kUsual = {900, 1000};
+    constexpr Patience kHurried = {500, 2000}; // a producer that ends may have heard nothing
+    const Patience &patience = hurried_ && !OUTBOX_MUTANT(waits_for_topic_too) ? kHurried : kUsual;
     const Steady since = unknown_since_.try_emplace(topic, now_).first->second;
-    if (sink_.is_backing_off() || !has_passed(since, now_, kUnknownMs) ||
-        has_passed(reports_.heard_at(), now_, kHeardMs) || OUTBOX_MUTANT(asks_anew))
+    if (sink_.is_backing_off() || !has_passed(since, now_, patience.unknown_ms) ||
+        has_passed(reports_.heard_at(), now_, patience.heard_ms) || OUTBOX_MUTANT(asks_anew))
         return false;
     set_failure(why, FailureClass::topic, "UNKNOWN_TOPIC_OR_PART",
-                "Kafka has not described the topic for %d ms", kUnknownMs);
+                "Kafka has not described the topic for %d ms", patience.unknown_ms);
     return true;
 }
 

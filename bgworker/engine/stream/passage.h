@@ -48,6 +48,8 @@ public:
     bool looks_at_rows() const noexcept { return routes_.is_moving(); }
     // What is handed over from now on is so at this time, or some events later.
     void set_time(Steady now) noexcept { now_ = now; }
+    // Others have waited for something else before, or have no room.
+    void set_hurried(bool hurried) noexcept { hurried_ = hurried; }
     // The line that an event of which nothing is known yet joins at once, for which its record need
     // not be built; 0: that is not known. `rows`: what look_at_rows() said.
     Lane line_of(Event &event, RouteChange::RowsOfKey rows);
@@ -106,6 +108,7 @@ private:
     std::uint64_t resend_next_ = 0;
     std::uint64_t resend_end_ = 0;
     Steady now_;
+    bool hurried_ = false;
     // Topics that events are held for, as long as they are.
     std::unordered_map<Lane, Steady> unknown_since_;
 };

@@ -192,6 +192,7 @@ Publisher::do_chores(Steady now)
     if (!sink_.is_there())
         return false;
     passage_.set_time(now);
+    passage_.set_hurried(reading_.is_crowded() || stuck_.is_hurried(now));
     refusals_.set_refused_aside(policy_, now);
     bool more = refusals_.has_refused();
     more = (stuck_.has_work() && stuck_.set_some_aside(now, policy_)) || more;

@@ -65,7 +65,7 @@ int
 Stuck::patience_ms(Steady now) const noexcept
 {
     constexpr int kHurriedMs = 250;
-    return now < hurried_until_ ? kHurriedMs : kStuckMs;
+    return is_hurried(now) ? kHurriedMs : kStuckMs;
 }
 
 // A producer that has to count its records anew, as it has given one up, sends nothing until all

@@ -38,6 +38,8 @@ public:
     // partitions or, if `alone`, of one: it may be that which keeps it from sending the rest.
     bool holds_up_sink(Steady now, bool alone) const noexcept;
 
+    // Whether that waiting is shortened.
+    bool is_hurried(Steady now) const noexcept { return now < hurried_until_; }
     bool has_work() const noexcept { return !partitions_.empty(); }
     // In a step. Returns true when there is more to do at once.
     bool set_some_aside(Steady now, const FailurePolicy &policy);

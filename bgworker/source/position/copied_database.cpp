@@ -55,6 +55,7 @@ execute_with(const char *statement, uint64 xid, int expected)
 void
 forget_subscriptions()
 {
+    spi_execute("delete from outbox.subscription_history", 0, nullptr, nullptr, SPI_OK_DELETE);
     spi_execute("delete from outbox.subscriptions", 0, nullptr, nullptr, SPI_OK_DELETE);
     spi_execute("delete from outbox.deliveries d where d.subscription <> 'default'", 0, nullptr,
                 nullptr, SPI_OK_DELETE);

@@ -159,8 +159,11 @@ read_row(HeapTuple row, TupleDesc desc, StoredPosition *stored, Counts *counts)
         counts->edited++;
         return nullptr;
     case RowKind::moved:
-        return "this data directory is a copy, and the original may be publishing the same events; "
-               "call outbox.adopt_position() if it is not";
+        return serves_default()
+                   ? "this data directory is a copy, and the original may be publishing the same "
+                     "events; call outbox.adopt_position() if it is not"
+                   : "this data directory is a copy, and the original may be publishing the same "
+                     "events; call outbox.adopt_position() with its name if it is not";
     case RowKind::restored:
         return nullptr; // see restore.cpp
     case RowKind::copied:
@@ -184,8 +187,10 @@ read_rows(StoredPosition *stored, Counts *counts)
     for (uint64 i = 0; i < SPI_processed && problem == nullptr; i++)
         problem = read_row(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, stored, counts);
     if (problem == nullptr && counts->own == 0 && counts->edited > 0)
-        problem = "it was changed, and not by the relay; if it is right, call "
-                  "outbox.adopt_position()";
+        problem = serves_default() ? "it was changed, and not by the relay; if it is right, call "
+                                     "outbox.adopt_position()"
+                                   : "it was changed, and not by the relay; if it is right, call "
+                                     "outbox.adopt_position() with its name";
     if (problem == nullptr && counts->own > 1)
         problem = "there are several rows for this database";
     return problem;
@@ -265,6 +270,11 @@ load_position(StoredPosition *stored, char *problem, size_t problem_size)
     const char *broken = read_rows(stored, &counts);
     if (broken != nullptr)
         snprintf(problem, problem_size, "outbox.relay_position cannot be used: %s", broken);
+    else if (counts.own == 0 && !serves_default())
+    {
+        SPI_finish();
+        return LoadResult::missing;
+    }
     else if (counts.own == 0)
         create_position(stored, counts);
     else if (counts.take_over > 0)

@@ -13,7 +13,8 @@ namespace outbox
 enum class LoadResult
 {
     loaded,
-    broken // `problem` says how; nothing was changed
+    broken, // `problem` says how; nothing was changed
+    missing // a subscription besides `default` has none here: it is made with it
 };
 
 // Reads this database's position; makes one where there is none:
