@@ -139,6 +139,39 @@ TEST(SubscriptionReplays, OfTwoSubscriptionsRunAtOnceAndOneOfEach)
               "0");
 }
 
+// Otherwise a list that nobody sends would hold events back for ever.
+TEST(SubscriptionReplays, OneThatIsDetachedHasNone)
+{
+    OwnCluster server(Settings{{"outbox.retention", "2s"}});
+    Scene scene(server);
+    (void) scene.emit();
+    EXPECT_EQ(scene.db.value("select outbox.drain('20 s')"), "t");
+    scene.create("dead", " || '{\"max_lag\": \"1s\", \"on_lag\": \"detach\"}'", "127.0.0.1:1");
+    const std::string id = replay(scene, "dead");
+    EXPECT_EQ(scene.db.value("select count(*) from outbox.replay_events"), "1");
+    ASSERT_TRUE(wait_until(std::chrono::seconds(60),
+                           [&]
+                           {
+                               (void) scene.emit();
+                               return scene.of("state", "dead") == "detached";
+                           }))
+        << scene.describe();
+    EXPECT_EQ(scene.db.value("select state || ': ' || last_error from outbox.replays "
+                             "where replay_id = $1",
+                             id),
+              "FAILED: its subscription was detached");
+    EXPECT_EQ(scene.db.value("select count(*) from outbox.replay_events"), "0");
+    try
+    {
+        (void) replay(scene, "dead");
+        FAIL() << "there is nobody who would send it";
+    }
+    catch (const SqlError &error)
+    {
+        EXPECT_EQ(error.sqlstate(), "55000") << error.what();
+    }
+}
+
 TEST(SubscriptionStats, AreCountedForEachAndSetToZeroForOneOrAll)
 {
     Scene scene(cluster());
