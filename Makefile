@@ -1,6 +1,6 @@
 # outbox: a PostgreSQL extension built with PGXS.
 #
-#   make demo           the main job in one minute, no Kafka needed   (ONCE=1, BOOTSTRAP=host:9092)
+#   make demo           the main job in one minute, no Kafka needed   (ONCE=1, STORY=outage, BOOTSTRAP=host:9092)
 #   make check          every test, real Kafka included               (make check-fast: without it)
 #   make check-upgrade  whether a database that was updated is like a fresh one; after make install
 #   make check-debian13 the quick tests in a root directory of Debian 13 that it makes
@@ -13,9 +13,10 @@
 #   make soak           random faults for as long as asked            (MINUTES=...)
 #   make client         the C++ client library, which needs no PGXS   (make install-client: PREFIX=, DESTDIR=)
 #   make deb            Debian packages, into build/deb/
+#   make docs           the documentation as a site, into build/site/
 #   make lint format clean
 #
-# demo, check, check-monitoring, bench, soak and deb install the Debian packages that are missing; DEPS=skip leaves
+# demo, check, check-monitoring, bench, soak, deb and docs install the Debian packages that are missing; DEPS=skip leaves
 # packages alone.
 
 EXTENSION = extension/outbox
@@ -64,7 +65,7 @@ ISOLATION_OPTS = --inputdir=test --outputdir=. --load-extension=outbox
 
 # Goals that scripts and other makefiles do; the scripts find or install PostgreSQL themselves, and PGXS has a
 # "check" of its own.
-SCRIPT_GOALS = demo check check-fast check-debian13 check-debezium check-monitoring check-sanitizers check-simulation bench soak simulate format lint client install-client outboxctl install-outboxctl deb
+SCRIPT_GOALS = demo check check-fast check-debian13 check-debezium check-monitoring check-sanitizers check-simulation bench soak simulate format lint client install-client outboxctl install-outboxctl deb docs
 ifeq ($(filter-out $(SCRIPT_GOALS),$(or $(MAKECMDGOALS),all)),)
 
 demo:
@@ -103,6 +104,8 @@ install-client:
 	@$(MAKE) -C client install
 deb:
 	@scripts/deb
+docs:
+	@scripts/docs
 .PHONY: $(SCRIPT_GOALS)
 
 else

@@ -5,6 +5,7 @@
 #   scripts/deps.sh check    also to run all tests
 #   scripts/deps.sh bench    to build it and measure it
 #   scripts/deps.sh deb      to build the Debian packages
+#   scripts/deps.sh docs     to build the documentation as a site
 #   scripts/deps.sh lint     also for "make format" and "make lint"
 #   scripts/deps.sh monitoring  check, and Prometheus with its exporters; none of them is made a service of the machine
 # It says what it is about to install and uses sudo when not run by root. DEPS=skip leaves packages alone.
@@ -19,6 +20,7 @@ check_packages=(libgtest-dev libgmock-dev nlohmann-json3-dev man-db mandoc maven
     libhiredis-dev redis-tools pgbouncer cmake)
 bench_packages=(nlohmann-json3-dev maven default-jre-headless gnuplot-nox python3)
 lint_packages=(clang-format clang-tidy)
+docs_packages=(python3 python3-venv)
 service_packages=(prometheus prometheus-postgres-exporter prometheus-sql-exporter)
 monitoring_packages=("${service_packages[@]}" curl)
 
@@ -109,10 +111,11 @@ build) packages=("${build_packages[@]}") ;;
 ctl) packages=("${ctl_packages[@]}") ;;
 check) packages=("${build_packages[@]}" "${check_packages[@]}") ;;
 deb) mapfile -t packages < <(deb_packages) ;;
+docs) packages=("${docs_packages[@]}") ;;
 bench) packages=("${build_packages[@]}" "${bench_packages[@]}") ;;
 monitoring) packages=("${build_packages[@]}" "${check_packages[@]}" "${monitoring_packages[@]}") ;;
 lint) packages=("${build_packages[@]}" "${check_packages[@]}" "${bench_packages[@]}" "${lint_packages[@]}") ;;
-*) fail "usage: scripts/deps.sh build|ctl|check|bench|deb|lint|monitoring" ;;
+*) fail "usage: scripts/deps.sh build|ctl|check|bench|deb|docs|lint|monitoring" ;;
 esac
 
 if [ "${DEPS:-}" = skip ]; then
@@ -120,9 +123,12 @@ if [ "${DEPS:-}" = skip ]; then
     exit 0
 fi
 
-# outboxctl needs the client's library only; packages are built with the headers of every PostgreSQL.
+# outboxctl needs the client's library only; packages are built with the headers of every PostgreSQL; pages with none.
 need_postgresql=no
-[ "${1:-}" = ctl ] || [ "${1:-}" = deb ] || have_postgresql || need_postgresql=yes
+case ${1:-} in
+ctl | deb | docs) ;;
+*) have_postgresql || need_postgresql=yes ;;
+esac
 if [ "$need_postgresql" = yes ] && chosen_postgresql; then
     fail "PG_CONFIG is $PG_CONFIG, but there is no server with its headers to be found through it"
 fi

@@ -2,6 +2,7 @@
 // an embedded broker, tells the story, and stays up until Ctrl-C.
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <string>
 
 #include <CLI/CLI.hpp>
@@ -9,6 +10,7 @@
 
 #include "destination.h"
 #include "interrupt.h"
+#include "outage_story.h"
 #include "screen.h"
 #include "story.h"
 #include "support/pg.h"
@@ -28,6 +30,7 @@ constexpr int kInterrupted = 130;
 struct Options
 {
     bool once = false;
+    bool outage = false;
     std::string bootstrap;
 };
 
@@ -92,6 +95,19 @@ show_how_to_continue(const Screen &screen, const test::PgCluster &cluster, const
     screen.blank();
 }
 
+void
+show_what_next(const Screen &screen, const Options &options)
+{
+    screen.heading("What to try next");
+    screen.command(options.outage
+                       ? "make demo                 # the rest of the story; it stays up for you"
+                       : "make demo STORY=outage    # the broker is killed while orders come in");
+    screen.command(
+        "make deb                  # packages for your own server, see Install in README.md");
+    screen.command("make outboxctl            # the command for operators, see docs/outboxctl.md");
+    screen.blank();
+}
+
 // A crash explains whatever else went wrong, and is a failure even when nothing else did.
 void
 fail_if_crashed(test::PgCluster &cluster)
@@ -104,7 +120,7 @@ fail_if_crashed(test::PgCluster &cluster)
 // Everything that happens while the server is up.
 void
 use_cluster(const Screen &screen, const Options &options, const test::PgCluster &cluster,
-            const test::Settings &settings, const Destination &kafka)
+            const test::Settings &settings, Destination &kafka)
 {
     test::Db(cluster, "postgres").exec(fmt::format("create database {}", kDatabase));
     test::Db db(cluster, kDatabase);
@@ -113,15 +129,18 @@ use_cluster(const Screen &screen, const Options &options, const test::PgCluster 
 
     // Kafka answers a waiting consumer at once, the embedded broker only when its time is over.
     test::Consumer consumer(kafka.bootstrap(), {kafka.topic()},
-                            {{"fetch.wait.max.ms", kafka.embedded() ? "5" : "100"}});
+                            {{"fetch.wait.max.ms", kafka.embedded() ? "5" : "100"},
+                             {"reconnect.backoff.max.ms", "500"}});
     // Finds the partitions now, so that the first event need not wait for that.
     consumer.read_for(test::Milliseconds(1));
-    Story story(screen, db, consumer, kafka.topic());
-    story.tell();
+    const std::unique_ptr<Story> story =
+        options.outage ? std::make_unique<OutageStory>(screen, db, consumer, kafka)
+                       : std::make_unique<Story>(screen, db, consumer, kafka.topic());
+    story->tell();
     if (options.once)
         return;
     show_how_to_continue(screen, cluster, kafka);
-    story.show_what_arrives();
+    story->show_what_arrives();
 }
 
 void
@@ -129,7 +148,7 @@ run_demo(const Options &options)
 {
     const Screen screen;
     screen.text("Starting ...");
-    const Destination kafka(options.bootstrap);
+    Destination kafka(options.bootstrap);
     check_interrupt();
 
     const test::Settings settings = {
@@ -157,7 +176,7 @@ run_demo(const Options &options)
     }
     cluster.stop();
     fail_if_crashed(cluster);
-    screen.blank();
+    show_what_next(screen, options);
     screen.text("Stopped; the cluster and its data are removed.");
 }
 
@@ -196,7 +215,10 @@ main(int argc, char **argv)
         CLI::App app(
             "Shows what outbox does, with a private PostgreSQL and an embedded Kafka broker.");
         app.add_flag("--once", options.once, "End after the story.");
-        app.add_option("--bootstrap", options.bootstrap, "Use this Kafka, host:port.");
+        auto *bootstrap =
+            app.add_option("--bootstrap", options.bootstrap, "Use this Kafka, host:port.");
+        app.add_flag("--outage", options.outage, "Tell of a broker that goes away and comes back.")
+            ->excludes(bootstrap);
         CLI11_PARSE(app, argc, argv);
         return outbox::demo::main_with(options);
     }
