@@ -53,8 +53,9 @@ comparison(const std::string &signature)
     const std::string result = part[3].matched ? " returns " + std::string(part[3])
                                : has_out       ? ""
                                                : " returns void";
-    return "create schema documented; create function documented." + name + "(" + arguments + ")" +
-           result +
+    return "set client_min_messages = warning; create schema documented; create function "
+           "documented." +
+           name + "(" + arguments + ")" + result +
            " language plpgsql as 'begin end'; do $$ begin if not exists (select from pg_proc a, "
            "pg_proc b where a.pronamespace = 'documented'::regnamespace and b.pronamespace = "
            "'outbox'::regnamespace and a.proname = b.proname and pg_get_function_arguments(a.oid) "
@@ -63,7 +64,8 @@ comparison(const std::string &signature)
            "(select string_agg(oid::regprocedure || ' with ' || pg_get_function_arguments(oid) || "
            "' returns ' || pg_get_function_result(oid), '; ') from pg_proc where pronamespace = "
            "'outbox'::regnamespace and proname = " +
-           quoted(name) + "); end if; end $$; drop schema documented cascade;";
+           quoted(name) +
+           "); end if; end $$; drop schema documented cascade; reset client_min_messages;";
 }
 
 // Of one page. It has the page's number of lines, so that psql tells the page's lines.
@@ -161,12 +163,13 @@ private:
     int blocks_ = 0;
 };
 
-// Relative to the source.
+// Relative to the source. Contracts, in docs/events, may have no comments, and name variables of an
+// application.
 std::vector<std::string>
 pages()
 {
     std::vector<std::string> pages = {"README.md", "client/README.md"};
-    for (const fs::directory_entry &entry : fs::recursive_directory_iterator(in_source("docs")))
+    for (const fs::directory_entry &entry : fs::directory_iterator(in_source("docs")))
         if (entry.path().extension() == ".md")
             pages.push_back(fs::relative(entry.path(), in_source("")).string());
     pages.erase(std::remove_if(pages.begin(), pages.end(),
