@@ -80,6 +80,10 @@ add_database(KafkaSource &source, const KafkaOptions &options, Database &databas
         return found == settings.end() ? std::string() : found->second;
     };
     source.bootstrap = setting("outbox.bootstrap_servers");
+    source.preloaded = database
+                           .query("select not exists (select from pg_settings where name = "
+                                  "'shared_preload_libraries' and setting !~ '\\youtbox\\y') as ok")
+                           .flag(0, "ok");
     if (settings.count("outbox.kafka_config") == 0)
         source.notes.emplace_back(
             "this role may not see outbox.kafka_config, which may say how to log in to Kafka; give "
@@ -145,8 +149,9 @@ find_kafka(const KafkaOptions &options, Database *database)
         throw Error(kUsage, std::string("the list of brokers ") + verdict.reason, verdict.hint);
     if (source.bootstrap.empty())
         throw Error(kFailed, "outbox.bootstrap_servers is empty, so it is not known where Kafka is",
-                    "alter system set outbox.bootstrap_servers = 'host:9092'; select "
-                    "pg_reload_conf(); or give the brokers with --bootstrap.");
+                    std::string(source.preloaded ? "" : "load 'outbox'; ") +
+                        "alter system set outbox.bootstrap_servers = 'host:9092'; select "
+                        "pg_reload_conf(); or give the brokers with --bootstrap.");
     return source;
 }
 

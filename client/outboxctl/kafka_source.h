@@ -22,7 +22,8 @@ struct KafkaSource
     std::string bootstrap;
     std::vector<Property> properties; // a later one wins
     kafka::Secrets secrets;           // values that must not be shown
-    std::vector<std::string> notes;   // what could not be taken into account, as sentences
+    bool preloaded = true;          // false: a session knows the settings once it loads the library
+    std::vector<std::string> notes; // what could not be taken into account, as sentences
 
     // The text without secrets.
     std::string masked(const std::string &text) const;
