@@ -13,6 +13,7 @@
 #   make soak           random faults for as long as asked            (MINUTES=...)
 #   make client         the C++ client library, which needs no PGXS   (make install-client: PREFIX=, DESTDIR=)
 #   make deb            Debian packages, into build/deb/
+#   make dist           the source as PGXN wants it, into build/dist/
 #   make docs           the documentation as a site, into build/site/
 #   make lint format clean
 #
@@ -65,7 +66,7 @@ ISOLATION_OPTS = --inputdir=test --outputdir=. --load-extension=outbox
 
 # Goals that scripts and other makefiles do; the scripts find or install PostgreSQL themselves, and PGXS has a
 # "check" of its own.
-SCRIPT_GOALS = demo check check-fast check-debian13 check-debezium check-monitoring check-sanitizers check-simulation bench soak simulate format lint client install-client outboxctl install-outboxctl deb docs
+SCRIPT_GOALS = demo check check-fast check-debian13 check-debezium check-monitoring check-sanitizers check-simulation bench soak simulate format lint client install-client outboxctl install-outboxctl deb dist docs
 ifeq ($(filter-out $(SCRIPT_GOALS),$(or $(MAKECMDGOALS),all)),)
 
 demo:
@@ -104,6 +105,8 @@ install-client:
 	@$(MAKE) -C client install
 deb:
 	@scripts/deb
+dist:
+	@scripts/dist
 docs:
 	@scripts/docs
 .PHONY: $(SCRIPT_GOALS)
