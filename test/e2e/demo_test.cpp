@@ -12,7 +12,7 @@ Finished
 run_demo(std::vector<std::string> words)
 {
     words.insert(words.begin(), in_build("test/demo"));
-    return run(Command(words), std::chrono::seconds(90));
+    return run(Command(words), std::chrono::seconds(120));
 }
 
 } // namespace
