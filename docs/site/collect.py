@@ -12,6 +12,7 @@ import sys
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 FOLDERS = ("docs", "client", "bgworker", "examples", "test/simulation")
 LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|`[^`]*`)*)\]\(([^()\s#:]+)(#[^()\s]*)?\)")
+TARGET = re.compile(r"\]\(([^()\s#:]+)(?:#[^()\s]*)?\)") # of links and images, also of links over two lines
 FENCE = re.compile(r"^ *```")
 
 
@@ -37,14 +38,13 @@ def without_folders(line, page, target):
         if linked.is_dir():
             readme = linked / "README.md"
             return f"[{text}]({path.rstrip('/')}/README.md{anchor})" if readme in PAGES else text
-        if linked.is_file() and linked.suffix != ".md":
-            copy(target, linked)
         return match[0]
 
-    line = LINK.sub(link, line)
-    for image in re.findall(r"!\[[^\]]*\]\(([^()\s#:]+)\)", line):
-        copy(target, page.parent / image)
-    return line
+    for path in TARGET.findall(line):
+        linked = pathlib.Path(os.path.normpath(page.parent / path))
+        if SOURCE in linked.parents and linked.is_file() and linked.suffix != ".md":
+            copy(target, linked)
+    return LINK.sub(link, line)
 
 
 PAGES = pages()
