@@ -9,6 +9,7 @@
 #   make bench          figures beside their limits                   (COUNT=..., ROUNDS=...)
 #   make check-debezium the relay's records beside those of an unmodified Debezium
 #   make check-monitoring  Prometheus, the exporters, alert rules and dashboard
+#   make check-packages Debian packages, built and installed in root directories that it makes
 #   make check-sanitizers  client and outboxctl under AddressSanitizer, UndefinedBehaviorSanitizer and ThreadSanitizer
 #   make soak           random faults for as long as asked            (MINUTES=...)
 #   make client         the C++ client library, which needs no PGXS   (make install-client: PREFIX=, DESTDIR=)
@@ -66,7 +67,7 @@ ISOLATION_OPTS = --inputdir=test --outputdir=. --load-extension=outbox
 
 # Goals that scripts and other makefiles do; the scripts find or install PostgreSQL themselves, and PGXS has a
 # "check" of its own.
-SCRIPT_GOALS = demo check check-fast check-debian13 check-debezium check-monitoring check-sanitizers check-simulation bench soak simulate format lint client install-client outboxctl install-outboxctl deb dist docs
+SCRIPT_GOALS = demo check check-fast check-debian13 check-debezium check-monitoring check-sanitizers check-simulation check-packages bench soak simulate format lint client install-client outboxctl install-outboxctl deb dist docs
 ifeq ($(filter-out $(SCRIPT_GOALS),$(or $(MAKECMDGOALS),all)),)
 
 demo:
@@ -81,6 +82,8 @@ check-debezium:
 	@scripts/prepare check debezium && scripts/check debezium
 check-monitoring:
 	@scripts/prepare monitoring && scripts/monitoring
+check-packages:
+	@scripts/check-packages
 check-sanitizers:
 	@scripts/prepare check ctl && scripts/sanitizers
 bench:
