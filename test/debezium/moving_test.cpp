@@ -66,8 +66,12 @@ move()
     if (!marker.read_count(1, kLimit))
         throw std::runtime_error("the marker did not come");
     debezium.reset(); // in good order
-    consumer.read_for(Milliseconds(500));
-    moved.by_debezium = consumer.records().size();
+    moved.by_debezium = std::stoul(
+        db.value("select count(*) from public.outbox o where aggregatetype = $1 and not exists "
+                 "(select from outbox.events e where e.id = o.id)",
+                 database.type()));
+    if (!consumer.read_count(moved.by_debezium, kLimit))
+        throw std::runtime_error("Debezium has not sent what is its");
     db.exec(sql[3]);
     writers.write_more(kFewest);
     writers.finish();
