@@ -8,7 +8,7 @@ import re
 import shutil
 import sys
 
-SHIM = "https://unpkg.com/iframe-worker/shim"
+SHIM = re.compile(r"https://[a-z.]+/iframe-worker/shim")
 OUR_SHIM = pathlib.Path(__file__).with_name("iframe-worker.js")
 
 LOADS = {"script": "src", "img": "src", "link": "href", "iframe": "src"}
@@ -40,7 +40,7 @@ def main(site):
     shim = site / "assets" / OUR_SHIM.name
     shutil.copyfile(OUR_SHIM, shim)
     for path in sorted(site.rglob("*.html")):
-        text = path.read_text(encoding="utf-8").replace(SHIM, os.path.relpath(shim, path.parent))
+        text = SHIM.sub(os.path.relpath(shim, path.parent), path.read_text(encoding="utf-8"))
         path.write_text(text, encoding="utf-8")
         page = Page()
         page.feed(text)
