@@ -87,6 +87,8 @@ public:
     void ended(const Parcel &parcel, const Failure *failure) noexcept override;
 
 private:
+    static constexpr std::int64_t kAskAgainMs = 1000; // about JetStream
+
     void work();
     void connect();
     void take_parcels();

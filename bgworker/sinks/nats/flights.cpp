@@ -10,13 +10,6 @@ namespace outbox::nats
 namespace
 {
 
-// A stream without a leader has a new one in a second or two, mostly.
-constexpr std::int64_t kFirstRetryMs = 100;
-constexpr std::int64_t kLastRetryMs = 2000;
-// Of subjects that refuse everything; of more it is found out again and again.
-constexpr std::size_t kMaxSubjects = 1000;
-constexpr std::int64_t kForgetMs = 60000;
-
 Failure
 behind_refused(FailureClass cls) noexcept
 {
@@ -116,13 +109,6 @@ Flights::send(std::uint32_t index, std::int64_t now) noexcept
     return &flights_[index].parcel;
 }
 
-Flights::Subject *
-Flights::trouble_of(std::uint32_t index) noexcept
-{
-    const auto found = subjects_.find(flights_[index].subject);
-    return found != subjects_.end() ? &found->second : nullptr;
-}
-
 // Puts what waits for its subject aside as it is met. When patience is over, only the one that
 // tries goes out, and the others wait for its answer or are given up at once.
 std::uint32_t
@@ -141,24 +127,6 @@ Flights::next_ready(std::int64_t now) noexcept
             end_lane(index, subject->failure);
     }
     return ready_.first;
-}
-
-std::uint32_t
-Flights::probe_of_subject(std::int64_t now) noexcept
-{
-    if (subjects_.empty())
-        return kNone;
-    for (std::uint32_t i = waiting_.first; i != kNone; i = flights_[i].next)
-    {
-        Subject *subject = trouble_of(i);
-        if (subject == nullptr)
-            return i;
-        if (subject->probe != 0 || now < subject->retry_at)
-            continue;
-        subject->probe = flights_[i].parcel.token;
-        return i;
-    }
-    return kNone;
 }
 
 const Parcel *
@@ -259,28 +227,6 @@ Flights::stored(std::uint64_t token) noexcept
 }
 
 void
-Flights::release_subject(std::uint64_t subject) noexcept
-{
-    if (subjects_.erase(subject) == 0)
-        return;
-    for (std::uint32_t at = waiting_.first; at != kNone;)
-    {
-        const std::uint32_t after = flights_[at].next;
-        if (flights_[at].subject == subject)
-            move(at, State::ready);
-        at = after;
-    }
-}
-
-void
-Flights::trouble(std::int64_t now, std::uint64_t random) noexcept
-{
-    in_trouble_ = true;
-    probe_ = 0;
-    retry_at_ = now + backoff_.fail(random);
-}
-
-void
 Flights::refused(std::uint64_t token, const Judgement &judgement, std::int64_t now,
                  std::uint64_t random)
 {
@@ -315,73 +261,6 @@ Flights::refused(std::uint64_t token, const Judgement &judgement, std::int64_t n
 }
 
 void
-Flights::subject_refuses(std::uint32_t index, const Failure &failure, std::int64_t now,
-                         std::uint64_t random)
-{
-    const std::uint64_t hash = flights_[index].subject;
-    const auto [found, is_new] = subjects_.try_emplace(hash);
-    Subject &subject = found->second;
-    subject.used_at = now;
-    if (is_new)
-    {
-        subject.since = now;
-        subject.backoff.configure(std::min(rules_.backoff_initial_ms, kFirstRetryMs),
-                                  std::min(rules_.backoff_max_ms, kLastRetryMs));
-    }
-    if (is_new || subject.probe == flights_[index].parcel.token)
-    {
-        subject.failure = failure;
-        subject.retry_at = now + subject.backoff.fail(random);
-        subject.probe = 0;
-    }
-    move(index, State::waiting);
-    if (now - subject.since < rules_.patience_ms)
-        return;
-    give_up_waiting(hash, failure);
-    if (subjects_.size() > kMaxSubjects)
-        subjects_.erase(found);
-}
-
-void
-Flights::give_up_waiting(std::uint64_t subject, const Failure &failure) noexcept
-{
-    for (std::uint32_t i = waiting_.first; i != kNone;)
-    {
-        // What is behind an ended one ends with it, and is in no list.
-        const std::uint32_t after = flights_[i].next;
-        if (flights_[i].subject == subject)
-            end_lane(i, failure);
-        i = after;
-    }
-}
-
-void
-Flights::not_permitted(std::string_view subject, bool cut, std::int64_t now, std::uint64_t random)
-{
-    for (std::uint32_t i = sent_.first; i != kNone;)
-    {
-        const std::uint32_t after = flights_[i].next;
-        const std::string_view own = flights_[i].parcel.subject;
-        if (cut ? own.substr(0, subject.size()) == subject : own == subject)
-        {
-            const std::string name(own); // the parcel may end
-            refused(flights_[i].parcel.token, judge_not_permitted(name), now, random);
-            if (after != kNone && flights_[after].state != State::sent)
-                return; // given up together
-        }
-        i = after;
-    }
-}
-
-void
-Flights::keep_all() noexcept
-{
-    subjects_.clear();
-    while (waiting_.first != kNone)
-        move(waiting_.first, State::ready);
-}
-
-void
 Flights::disconnected() noexcept
 {
     const List ready = ready_;
@@ -399,26 +278,10 @@ Flights::disconnected() noexcept
     probe_ = 0;
 }
 
-void
-Flights::forget_subjects(std::int64_t now) noexcept
-{
-    for (auto i = subjects_.begin(); i != subjects_.end();)
-    {
-        if (now - i->second.used_at < kForgetMs)
-            ++i;
-        else
-            i = subjects_.erase(i);
-    }
-}
-
 bool
 Flights::watch(std::int64_t now, std::uint64_t random)
 {
-    if (now - looked_at_ >= kForgetMs)
-    {
-        forget_subjects(now);
-        looked_at_ = now;
-    }
+    forget_subjects(now);
     while (sent_.first != kNone)
     {
         const Flight &flight = flights_[sent_.first];
@@ -466,18 +329,6 @@ Flights::give_up_all(const Failure &failure) noexcept
     ready_ = sent_ = waiting_ = {};
     count_ = under_way_ = isolated_ = 0;
     probe_ = 0;
-}
-
-void
-Flights::isolate() noexcept
-{
-    isolated_ = std::max(isolated_, under_way_);
-}
-
-const Parcel *
-Flights::alone() const noexcept
-{
-    return under_way_ == 1 ? &flights_[sent_.first].parcel : nullptr;
 }
 
 } // namespace outbox::nats
