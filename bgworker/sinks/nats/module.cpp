@@ -14,7 +14,7 @@ namespace
 {
 
 // What headers, subject and the answer's address add to an event.
-constexpr std::size_t kMaxAddedBytes = 64 * 1024;
+constexpr std::size_t kMaxAddedBytes = std::size_t{64} * 1024;
 
 class Setup final : public SinkSetup
 {

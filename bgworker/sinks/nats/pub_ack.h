@@ -29,7 +29,7 @@ struct Answer
     }
 };
 
-constexpr std::size_t kMaxAnswerSize = 64 * 1024;
+constexpr std::size_t kMaxAnswerSize = std::size_t{64} * 1024;
 
 Answer read_answer(std::string_view json) noexcept;
 
