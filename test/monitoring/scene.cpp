@@ -84,7 +84,7 @@ Scene::reach_mixed_state()
     db_.exec("select outbox.emit($1, i::text, 'made', '{}') from generate_series(1, 500) i",
              database_.type());
     db_.exec("select outbox.mark_processed(outbox.uuid_v7(), 'me') from generate_series(1, 10)");
-    ASSERT_EQ(db_.value("select outbox.drain('20 s')"), "t");
+    ASSERT_EQ(db_.value("select outbox.drain('20 s', 'default')"), "t");
     broker().command("fail Produce MSG_SIZE_TOO_LARGE 2");
     emit(database_.type(), "line");
     ASSERT_TRUE(
@@ -109,8 +109,10 @@ Scene::reach_mixed_state()
 bool
 Scene::fires(const std::string &alert, const std::string &job)
 {
+    // Of the default subscription, or of the database.
     return prometheus().becomes("count(ALERTS{alertname=\"" + alert +
-                                    "\", alertstate=\"firing\", job=\"" + job + "\"})",
+                                    "\", alertstate=\"firing\", job=\"" + job +
+                                    "\", subscription=~\"default|\"})",
                                 1);
 }
 
