@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <random>
 #include <set>
 
@@ -178,6 +179,39 @@ TEST(AmqpFake, MessagesThatAreNeverConfirmedAreSentAgain)
     ASSERT_TRUE(driver.serve_until_settled());
     EXPECT_TRUE(driver.ear().has_trouble("CONFIRM_TIMEOUT"));
     EXPECT_THAT(driver.ear().acked, SizeIs(5));
+}
+
+// In an alarm RabbitMQ reads nothing, however long that takes; and it gets nothing more.
+TEST(AmqpFake, AlarmIsNoTimeToWaitForConfirms)
+{
+    std::atomic<bool> over{false};
+    FakeRabbit server(
+        [&](const Peer &peer, int)
+        {
+            if (!peer.let_in())
+                return;
+            (void) hear_messages(peer, 5);
+            (void) peer.say(method(0, 10, 60, short_text("low on memory")));
+            EXPECT_TRUE(wait_until(kLimit, [&] { return over.load(); }));
+            (void) peer.say(method(0, 10, 61) + ack(5, true));
+            (void) hear_messages(peer, 1);
+            (void) peer.say(ack(6));
+            ack_all(peer);
+        });
+    amqp::Settings settings = settings_for(server.port(), "x");
+    settings.heartbeat_s = 30;
+    settings.confirm_timeout_ms = 200;
+    AmqpDriver driver(settings);
+    produce_each_key(driver, 5);
+    ASSERT_TRUE(driver.serve_until_trouble("BLOCKED: RabbitMQ takes no messages at present: low"));
+    (void) driver.produce("a", "later");
+    EXPECT_FALSE(driver.serve_until_settled(Milliseconds(1500)));
+    EXPECT_FALSE(driver.publisher().reachable(0));
+    over = true;
+    ASSERT_TRUE(driver.serve_until_settled());
+    EXPECT_THAT(driver.ear().acked, SizeIs(6));
+    EXPECT_THAT(driver.ear().troubles, SizeIs(1));
+    EXPECT_EQ(server.connections(), 1);
 }
 
 // It may be the server's fault once or twice.
