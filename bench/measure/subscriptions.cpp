@@ -148,6 +148,34 @@ drain_subscription(Servers &servers, const Database &database, int64_t backlog)
                     subscriptions.topic(0));
 }
 
+// Its WAL, in whatever database, is nobody's here.
+class WithoutAutovacuum
+{
+public:
+    explicit WithoutAutovacuum(Servers &servers) : db_(servers.postgresql, "postgres")
+    {
+        db_.exec("alter system set autovacuum = off");
+        db_.exec("select pg_reload_conf()");
+    }
+    ~WithoutAutovacuum()
+    {
+        try
+        {
+            db_.exec("alter system reset autovacuum");
+            db_.exec("select pg_reload_conf()");
+        }
+        catch (const std::exception &error)
+        {
+            std::cerr << "autovacuum stays off: " << error.what() << "\n";
+        }
+    }
+    WithoutAutovacuum(const WithoutAutovacuum &) = delete;
+    WithoutAutovacuum &operator=(const WithoutAutovacuum &) = delete;
+
+private:
+    test::Db db_;
+};
+
 IdleCost
 measure_idle(Servers &servers, int round)
 {
@@ -164,8 +192,10 @@ measure_idle(Servers &servers, int round)
             seconds += exact_cpu_seconds(process);
         return seconds;
     };
-    // What the start leaves to be done, such as positions, is over.
-    std::this_thread::sleep_for(kIdle / 4);
+    // What the start and the databases before leave to be done is over.
+    WithoutAutovacuum quiet(servers);
+    db.exec("checkpoint");
+    std::this_thread::sleep_for(kIdle / 2);
     const double before = cpu();
     const std::string lsn = db.value("select pg_current_wal_insert_lsn()");
     std::this_thread::sleep_for(kIdle);
