@@ -2,6 +2,8 @@
 
 #include "alerts.h"
 
+#include "bgworker/source/subscription.h"
+
 #include "extension/core/steady.h"
 #include "extension/emit/backlog.h"
 #include "extension/shared/settings.h"
@@ -41,11 +43,17 @@ log_lag(int64 backlog, const RelayReport &report)
     const long age = age_of(report.oldest_event_at);
     const News news = lag.observe(age, settings.lag_warning_s, (settings.lag_warning_s + 1) / 2);
     if (news == News::passed)
-        ereport(WARNING, (errmsg("outbox relay is behind: the oldest unpublished event is from %s",
-                                 timestamptz_to_str(report.oldest_event_at)),
-                          errdetail("The relay is %s; " INT64_FORMAT " committed events wait.",
-                                    relay_state_name(report.state), backlog),
-                          errhint("See outbox.relay_status. The limit is outbox.lag_warning.")));
+        ereport(WARNING,
+                (errmsg("outbox relay is behind: the oldest unpublished event is from %s",
+                        timestamptz_to_str(report.oldest_event_at)),
+                 serves_default()
+                     ? errdetail("The relay is %s; " INT64_FORMAT " committed events wait.",
+                                 relay_state_name(report.state), backlog)
+                     : errdetail("The relay is %s.", relay_state_name(report.state)),
+                 serves_default()
+                     ? errhint("See outbox.relay_status. The limit is outbox.lag_warning.")
+                     : errhint("See outbox.subscription_status. The limit is its option "
+                               "lag_warning.")));
     else if (news == News::back)
         ereport(LOG, (errmsg("outbox relay has caught up")));
 }
@@ -96,7 +104,8 @@ log_alerts(DatabaseSlot *slot, const RelayReport &report)
 {
     const int64 backlog = backlog_of(slot);
     log_lag(backlog, report);
-    log_backlog(backlog);
+    if (serves_default()) // the limit is of its backlog
+        log_backlog(backlog);
     log_pause(report.state == RelayState::paused);
 }
 

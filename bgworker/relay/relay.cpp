@@ -218,6 +218,18 @@ give_up()
     proc_exit(1);
 }
 
+// All that the process of a subscription besides `default` logs says whose it is.
+void
+name_in_log()
+{
+    static ErrorContextCallback context = {};
+    if (serves_default())
+        return;
+    context.callback = [](void *) { errcontext("subscription \"%s\"", subscription_name()); };
+    context.previous = error_context_stack;
+    error_context_stack = &context;
+}
+
 } // namespace
 
 } // namespace outbox
@@ -232,6 +244,7 @@ outbox_relay_main(Datum relay_number)
     pqsignal(SIGHUP, SignalHandlerForConfigReload);
     BackgroundWorkerUnblockSignals();
     attach(relay_number);
+    name_in_log();
     keep_server_settings();
     BackgroundWorkerInitializeConnectionByOid(pg_atomic_read_u32(&relay.slot->database), InvalidOid,
                                               0);
