@@ -1,6 +1,6 @@
 # outbox: a PostgreSQL extension built with PGXS.
 #
-#   make demo           the main job in one minute, no Kafka needed   (ONCE=1, BOOTSTRAP=host:9092)
+#   make demo           the main job in one minute, no Kafka needed   (ONCE=1, SINK=webhook, BOOTSTRAP=host:9092)
 #   make check          every test, real Kafka included               (make check-fast: without it)
 #   make check-upgrade  whether a database that was updated is like a fresh one; after make install
 #   make check-debian13 the quick tests in a root directory of Debian 13 that it makes
@@ -8,6 +8,7 @@
 #   make outboxctl      the command for operators; make install-outboxctl PREFIX=/usr/local
 #   make bench          figures beside their limits                   (COUNT=..., ROUNDS=...)
 #   make check-debezium the relay's records beside those of an unmodified Debezium
+#   make check-webhooks webhooks, verified with the reference libraries for Python, JavaScript and Go
 #   make check-monitoring  Prometheus, the exporters, alert rules and dashboard
 #   make check-sanitizers  client and outboxctl under AddressSanitizer, UndefinedBehaviorSanitizer and ThreadSanitizer
 #   make soak           random faults for as long as asked            (MINUTES=...)
@@ -29,14 +30,22 @@ DATA = $(wildcard extension/released/outbox--*.sql)
 SQL_UPGRADES = $(patsubst sql/upgrade/%.sql,extension/outbox--%.sql,$(wildcard sql/upgrade/*.sql))
 DATA_built = $(SQL_SCRIPT) $(SQL_UPGRADES)
 
-# What every backend loads; it must never need librdkafka.
+# What every backend loads; it must never need a library of a sink. It knows their options.
 MODULE_big = outbox
 CORE_OBJS = $(patsubst %.cpp,%.o,$(wildcard extension/core/*.cpp))
-OBJS = $(patsubst %.cpp,%.o,$(wildcard extension/*.cpp extension/*/*.cpp))
+OBJS = $(patsubst %.cpp,%.o,$(wildcard extension/*.cpp extension/*/*.cpp bgworker/sinks/*/options.cpp))
 
 # What the relay's process loads on top.
 RELAY = outbox_relay.so
-RELAY_OBJS = $(patsubst %.cpp,%.o,$(wildcard bgworker/*/*.cpp bgworker/*/*/*.cpp)) $(CORE_OBJS)
+RELAY_OBJS = $(patsubst %.cpp,%.o,$(filter-out bgworker/sinks/%,$(wildcard bgworker/*/*.cpp bgworker/*/*/*.cpp))) $(CORE_OBJS)
+
+# And for the sink of its subscription: a library for each folder whose development packages are here.
+include sinks.mk
+SINK_LIBRARIES = $(SINKS:%=outbox_%.so)
+sink_objs = $(patsubst %.cpp,%.o,$(wildcard bgworker/sinks/$(1)/*.cpp))
+# What they share with the relay's.
+SINK_COMMON_OBJS = bgworker/engine/failure.o $(CORE_OBJS)
+SINK_OBJS = $(foreach sink,$(SINKS),$(call sink_objs,$(sink)))
 
 PG_CONFIG ?= pg_config
 WARNINGS = -Wall -Wextra -Wshadow -Wnon-virtual-dtor $(if $(WERROR),-Werror)
@@ -48,7 +57,7 @@ SHLIB_LINK = -lstdc++
 # The bitcode rules of PGXS compile C++ without our flags.
 override with_llvm = no
 
-EXTRA_CLEAN = $(RELAY) $(RELAY_OBJS) $(OBJS:.o=.d) $(RELAY_OBJS:.o=.d) build results output_iso \
+EXTRA_CLEAN = $(RELAY) $(RELAY_OBJS) $(OBJS:.o=.d) $(RELAY_OBJS:.o=.d) $(SINK_LIBRARIES) $(SINK_OBJS) $(SINK_OBJS:.o=.d) build results output_iso \
 	regression.diffs regression.out tmp_check
 
 # In the order in which they build on each other; the first one creates the extension.
@@ -64,7 +73,7 @@ ISOLATION_OPTS = --inputdir=test --outputdir=. --load-extension=outbox
 
 # Goals that scripts and other makefiles do; the scripts find or install PostgreSQL themselves, and PGXS has a
 # "check" of its own.
-SCRIPT_GOALS = demo check check-fast check-debian13 check-debezium check-monitoring check-sanitizers check-simulation bench soak simulate format lint client install-client outboxctl install-outboxctl deb
+SCRIPT_GOALS = demo check check-webhooks check-fast check-debian13 check-debezium check-monitoring check-sanitizers check-simulation bench soak simulate format lint client install-client outboxctl install-outboxctl deb
 ifeq ($(filter-out $(SCRIPT_GOALS),$(or $(MAKECMDGOALS),all)),)
 
 demo:
@@ -73,6 +82,8 @@ check:
 	@scripts/prepare check && scripts/check
 check-fast:
 	@scripts/prepare check && scripts/check fast
+check-webhooks:
+	@scripts/prepare check e2e && OUTBOX_TEST_KAFKA=embedded build/test/e2e_tests --gtest_filter='Webhook*'
 check-debian13:
 	@scripts/check-debian13
 check-debezium:
@@ -113,18 +124,26 @@ $(error $(PG_CONFIG) --pgxs names no file: install postgresql-server-dev-NN, or 
 endif
 include $(PGXS)
 
-all: $(RELAY)
+all: $(RELAY) $(SINK_LIBRARIES)
 
 $(RELAY): $(RELAY_OBJS)
-	$(CC) $(CFLAGS) -shared -o $@ $(RELAY_OBJS) $(LDFLAGS) -lrdkafka -lstdc++
+	$(CC) $(CFLAGS) -shared -o $@ $(RELAY_OBJS) $(LDFLAGS) -ldl -lstdc++
+
+$(foreach sink,$(SINKS_LEFT_OUT),$(info outbox_$(sink).so is left out: no development files of $(SINK_$(sink)_PKGS) ($(SINK_$(sink)_DEV))))
+define SINK_LIBRARY
+outbox_$(1).so: $$(call sink_objs,$(1)) $$(SINK_COMMON_OBJS)
+	$$(CC) $$(CFLAGS) -shared -o $$@ $$^ $$(LDFLAGS) $$(SINK_$(1)_LIBS) -lstdc++
+$$(call sink_objs,$(1)): override CPPFLAGS += $$(SINK_$(1)_CPPFLAGS)
+endef
+$(foreach sink,$(SINKS),$(eval $(call SINK_LIBRARY,$(sink))))
 
 install: install-relay
-install-relay: $(RELAY) installdirs
-	$(INSTALL_SHLIB) $(RELAY) '$(DESTDIR)$(pkglibdir)/'
+install-relay: $(RELAY) $(SINK_LIBRARIES) installdirs
+	$(INSTALL_SHLIB) $(RELAY) $(SINK_LIBRARIES) '$(DESTDIR)$(pkglibdir)/'
 
 uninstall: uninstall-relay
 uninstall-relay:
-	rm -f '$(DESTDIR)$(pkglibdir)/$(RELAY)'
+	rm -f $(patsubst %,'$(DESTDIR)$(pkglibdir)/%',$(RELAY) $(SINK_LIBRARIES))
 
 $(SQL_SCRIPT): $(SQL_PARTS:%=sql/%.sql) extension/outbox.control scripts/join-sql
 	scripts/join-sql $(EXTVERSION) $(SQL_PARTS:%=sql/%.sql) > $@.new && mv $@.new $@
@@ -138,7 +157,7 @@ check-upgrade:
 	@$(MAKE) -s -C test tools
 	@build/test/with_cluster $(MAKE) -s installcheck REGRESS="upgrade older_version" ISOLATION=
 
--include $(wildcard $(OBJS:.o=.d) $(RELAY_OBJS:.o=.d))
+-include $(wildcard $(OBJS:.o=.d) $(RELAY_OBJS:.o=.d) $(SINK_OBJS:.o=.d))
 .PHONY: install-relay uninstall-relay check-upgrade
 
 endif

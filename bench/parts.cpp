@@ -136,6 +136,12 @@ parts()
                                                   options.rounds));
          }},
 
+        {"webhook", "Webhooks", true,
+         [](const Options &options)
+         { return per_round(options, 2.0 * options.webhook.seconds + 15); },
+         [](Servers &servers, const Options &options)
+         { return to_json(measure_webhook(servers, options.webhook, options.rounds)); }},
+
         {"tuning", "Settings of the peers", false, [](const Options &) { return 360.0; },
          [](Servers &servers, const Options &options)
          { return to_json(measure_tuning(servers, options.drain.peers)); }},

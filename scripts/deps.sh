@@ -13,10 +13,14 @@
 set -euo pipefail
 
 build_packages=(g++ make pkg-config libpq-dev librdkafka-dev libcli11-dev libfmt-dev kcat)
+# And what the sinks are built with: each says so in its folder.
+mapfile -t sink_packages < <(sed -n 's/^SINK_[a-z0-9_]*_DEV *:= *\(.*\)/\1/p' \
+    "$(dirname "${BASH_SOURCE[0]}")"/../bgworker/sinks/*/sink.mk | tr -s ' ' '\n')
+build_packages+=("${sink_packages[@]}")
 ctl_packages=(g++ make libpq-dev librdkafka-dev libcli11-dev libfmt-dev nlohmann-json3-dev)
 # redis-tools holds Redis's server program too; the package redis-server would start it for the machine.
 check_packages=(libgtest-dev libgmock-dev nlohmann-json3-dev man-db mandoc maven default-jre-headless
-    libhiredis-dev redis-tools pgbouncer cmake)
+    libhiredis-dev redis-tools pgbouncer cmake libssl-dev openssl python3-venv)
 bench_packages=(nlohmann-json3-dev maven default-jre-headless gnuplot-nox python3)
 lint_packages=(clang-format clang-tidy)
 service_packages=(prometheus prometheus-postgres-exporter prometheus-sql-exporter)

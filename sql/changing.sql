@@ -148,15 +148,12 @@ begin
       message = format('"%s" cannot be the name of a subscription', create_subscription_as_owner.name),
       detail = 'A name has 1 to 63 lower-case letters, digits and underscores and begins with no digit; "default" is the one that every database has.';
   end if;
-  if sink <> 'kafka' then
-    raise exception using errcode = 'invalid_parameter_value', message = format('there is no sink "%s"', sink),
-      hint = 'The sink is kafka.';
-  end if;
+  perform outbox.check_sink(sink);
   if start not in ('now', 'retained') then
     raise exception using errcode = 'invalid_parameter_value', message = format('start must be now or retained, not "%s"', start);
   end if;
   perform outbox.check_subscription_types(aggregate_types, event_types);
-  perform outbox.check_subscription_options(options);
+  perform outbox.check_subscription_options(sink, options);
   perform outbox.begin_subscription_change();
   -- No partition is emptied up to the commit: what begins here stays.
   lock table outbox.subscriptions in share row exclusive mode;
@@ -191,7 +188,7 @@ language c volatile parallel unsafe
 set search_path = pg_catalog, pg_temp
 as 'MODULE_PATHNAME', 'outbox_as_superuser';
 comment on function outbox.create_subscription(text, text, jsonb, text[], text[], text) is
-  'Sends events to one more place, by a relay of its own: sink kafka, options as settings by their names without the prefix, bootstrap_servers among them. Only events of these types; null: of all. start now: what commits after the call; retained: everything that is kept. Superusers only.';
+  'Sends events to one more place, by a relay of its own: sink one of outbox.sinks(), options as settings by their names without the prefix, and those of the sink. Only events of these types; null: of all. start now: what commits after the call; retained: everything that is kept. Superusers only.';
 
 create function outbox.alter_subscription_as_owner(name text, options jsonb)
 returns void
@@ -202,12 +199,15 @@ begin
   if alter_subscription_as_owner.name is null or options is null then
     raise exception using errcode = 'null_value_not_allowed', message = 'name and options must not be null';
   end if;
-  perform outbox.check_subscription_options(options);
   perform outbox.begin_subscription_change();
+  perform outbox.check_subscription_options(s.sink, alter_subscription_as_owner.options) from outbox.subscriptions s
+    where s.name = alter_subscription_as_owner.name;
   update outbox.subscriptions s set options = alter_subscription_as_owner.options where s.name = alter_subscription_as_owner.name;
   if not found then
     perform outbox.raise_no_subscription(alter_subscription_as_owner.name);
   end if;
+  -- What the destination of before has asked for is not asked of this one.
+  delete from outbox.pauses p where p.subscription = alter_subscription_as_owner.name and p.gone is not null;
   perform outbox.notify_relay();
 end
 $$;

@@ -48,6 +48,7 @@ as $$
     ('monitor', 'select on table outbox.relay_status'),
     ('monitor', 'select on table outbox.subscription_status'),
     ('monitor', 'execute on function outbox.subscription_states()'),
+    ('monitor', 'execute on function outbox.sinks()'),
     ('monitor', 'select on table outbox.delivery_status'),
     ('monitor', 'execute on function outbox.event_deliveries(uuid)'),
     ('monitor', 'execute on function outbox.matches_types(text, text[])'),

@@ -17,8 +17,8 @@ create table outbox.subscriptions (
 comment on table outbox.subscriptions is
   'Subscriptions besides the one that every database has. Changed by outbox.create_subscription() and the functions beside it only, and by nobody but superusers. Not part of a dump.';
 comment on column outbox.subscriptions.name is 'Lower-case letters, digits and underscores.';
-comment on column outbox.subscriptions.sink is 'Where events are sent: kafka.';
-comment on column outbox.subscriptions.options is 'Settings of outbox that hold for it, by their names without the prefix.';
+comment on column outbox.subscriptions.sink is 'Where events are sent: one of outbox.sinks().';
+comment on column outbox.subscriptions.options is 'Settings of outbox that hold for it, by their names without the prefix, and options of the sink.';
 comment on column outbox.subscriptions.aggregate_types is 'Only events of these; null: of all. An end of * stands for whatever follows.';
 comment on column outbox.subscriptions.event_types is 'The same.';
 comment on column outbox.subscriptions.created_at is 'When it was created.';
@@ -80,12 +80,26 @@ as 'MODULE_PATHNAME', 'outbox_hold_subscriptions';
 comment on function outbox.hold_subscriptions(boolean) is
   'For functions that name a subscription: a lock to the end of the transaction, taken before all others, so that they do not wait for each other.';
 
-create function outbox.check_subscription_options(options jsonb)
+create function outbox.sinks(out name text, out library text, out package text, out installed boolean)
+returns setof record
+language c volatile parallel safe
+as 'MODULE_PATHNAME', 'outbox_sinks';
+comment on function outbox.sinks() is
+  'The sinks that a subscription can have: the library that a relay loads for it, the Debian package that brings it, and whether its file is there.';
+
+create function outbox.check_sink(sink text)
+returns void
+language c volatile strict parallel unsafe
+as 'MODULE_PATHNAME', 'outbox_check_sink';
+comment on function outbox.check_sink(text) is
+  'For outbox.create_subscription(): an error unless there is such a sink and its library is installed.';
+
+create function outbox.check_subscription_options(sink text, options jsonb)
 returns void
 language c volatile strict parallel unsafe
 as 'MODULE_PATHNAME', 'outbox_check_subscription_options';
-comment on function outbox.check_subscription_options(jsonb) is
-  'For outbox.create_subscription(): an error unless these are options of a subscription to Kafka.';
+comment on function outbox.check_subscription_options(text, jsonb) is
+  'For outbox.create_subscription(): an error unless these are options of a subscription to this sink.';
 
 create function outbox.end_subscription(name text)
 returns boolean

@@ -102,6 +102,11 @@ enum class Mutant : unsigned char
     joins_wider_lines,          // than that of its key, when routes change
     looks_without_limit,        // at rows of keys of which something is new, one after the other
     releases_ungathered,        // lines of such keys, of which rows are in wider ones
+    loses_followers,            // what was given back with a refused record, unsent
+    takes_followers_for_sent,   // the same, so that they are never handed over again
+    halts_for_refusal,          // all that is new, when a record was refused alone
+    blames_followers,           // as if they had been refused, when they were tried again
+    refuses_twice,              // counts a record that was refused alone twice
     reloads_for_some            // all lines, when some of what persons held has followed
 };
 

@@ -4,7 +4,7 @@
 
 #include "ring_store.h"
 
-#include "extension/shared/subscription_options.h"
+#include "extension/shared/max_lag.h"
 
 namespace outbox
 {

@@ -1,5 +1,3 @@
-#include "bgworker/sinks/kafka/failure.h"
-
 #include "ring_store.h"
 
 #include "bgworker/guard.h"

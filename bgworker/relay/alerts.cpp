@@ -21,13 +21,6 @@ Threshold filling;
 Threshold full;
 bool paused = false;
 
-// Where to see what the relay is doing.
-const char *
-status_view()
-{
-    return serves_default() ? "outbox.relay_status" : "outbox.subscription_status";
-}
-
 // In seconds. For one event by the steady clock, so that setting the server's makes no difference.
 long
 age_of(TimestampTz oldest)
@@ -58,7 +51,10 @@ log_lag(int64 backlog, const RelayReport &report)
                      ? errdetail("The relay is %s; " INT64_FORMAT " committed events wait.",
                                  relay_state_name(report.state), backlog)
                      : errdetail("The relay is %s.", relay_state_name(report.state)),
-                 errhint("See %s. The limit is outbox.lag_warning.", status_view())));
+                 serves_default()
+                     ? errhint("See outbox.relay_status. The limit is outbox.lag_warning.")
+                     : errhint("See outbox.subscription_status. The limit is its option "
+                               "lag_warning.")));
     else if (news == News::back)
         ereport(LOG, (errmsg("%s has caught up", relay_title())));
 }
@@ -109,7 +105,7 @@ log_alerts(DatabaseSlot *slot, const RelayReport &report)
 {
     const int64 backlog = backlog_of(slot);
     log_lag(backlog, report);
-    if (serves_default())
+    if (serves_default()) // the limit is of its backlog
         log_backlog(backlog);
     log_pause(report.state == RelayState::paused);
 }

@@ -24,7 +24,7 @@ struct Wait
     TimestampTz since; // 0: it is over
 };
 
-Wait waits[static_cast<int>(Awaited::restore) + 1];
+Wait waits[static_cast<int>(Awaited::person) + 1];
 
 void
 add_if_newer(RelayReport *report, const char *problem, TimestampTz at)
@@ -45,8 +45,10 @@ current_state(const char *problem)
     if (relay.state != RelayState::running)
         return relay.state;
     const Publisher &publisher = relay.parts->engine.publisher();
+    if (relay.parts->engine.gone() != nullptr)
+        return RelayState::gone;
     if (publisher.paused())
-        return RelayState::paused;
+        return relay.parts->deliveries.gone()[0] != '\0' ? RelayState::gone : RelayState::paused;
     if (publisher.backing_off())
         return RelayState::backing_off;
     if (relay.round.step == StepResult::standby)
@@ -56,6 +58,22 @@ current_state(const char *problem)
     if (problem[0] != '\0' && !relay.parts->source.has_routes())
         return RelayState::config_error;
     return RelayState::running;
+}
+
+// What to do about it is said as long as it lasts.
+void
+show_gone(bool gone)
+{
+    if (!gone)
+        return end_wait(Awaited::person);
+    const Failure *why = relay.parts->engine.gone();
+    char problem[512];
+    snprintf(problem, sizeof(problem),
+             "the destination asks never to be called again; outbox.resume('%s') or "
+             "outbox.alter_subscription() lets it start again: %s%s%s",
+             subscription_name(), why != nullptr ? why->name : "", why != nullptr ? ": " : "",
+             why != nullptr ? why->text : relay.parts->deliveries.gone());
+    begin_wait(Awaited::person, problem);
 }
 
 } // namespace
@@ -164,6 +182,7 @@ report_state()
         relay.config_error[0] != '\0' ? relay.config_error : relay.parts->source.routes_problem();
     report.state = current_state(problem);
     strlcpy(report.config_error, problem, sizeof(report.config_error));
+    show_gone(report.state == RelayState::gone);
     add_last_error(&report);
     write_report(report);
     report_activity(report.state, publisher.caught_up());

@@ -15,6 +15,7 @@
 #include "bgworker/source/subscription.h"
 
 #include "extension/shared/settings.h"
+#include "extension/shared/sink_libraries.h"
 
 namespace outbox
 {
@@ -22,7 +23,7 @@ namespace outbox
 Relay relay;
 
 Parts::Parts(DatabaseSlot *slot, RelayEntry *entry)
-    : source(slot, entry), replays(source), destination(setup),
+    : source(slot, entry), replays(source),
       engine({source, deliveries, replays, destination, clock, stats},
              {max_events_in_flight(), static_cast<std::size_t>(settings.max_in_flight_kb) * 1024}),
       summarizing("summarizing blocks of outbox.events", source, clock),
@@ -30,7 +31,8 @@ Parts::Parts(DatabaseSlot *slot, RelayEntry *entry)
       restoring("looking for restored events", source, clock),
       expiring("removing expired rows", source, clock),
       finding_late("looking for attempts that are late", source, clock),
-      subscribing("looking at subscriptions", source, clock)
+      subscribing("looking at subscriptions", source, clock),
+      pausing("writing outbox.pauses", source, clock)
 {
 }
 
@@ -106,10 +108,15 @@ find_place(int number)
 void
 load_subscription()
 {
+    constexpr const char *kDefaultSink = "kafka";
     if (serves_default())
+    {
+        relay.kind = sink_kind(kDefaultSink);
         return;
+    }
     Datum options;
-    switch (read_subscription(&options))
+    const char *sink;
+    switch (read_subscription(&sink, &options))
     {
     case SubscriptionRow::held:
         exit_as(RelayExit::told_to);
@@ -121,7 +128,11 @@ load_subscription()
         const MemoryContext before = MemoryContextSwitchTo(TopMemoryContext);
         relay.options = DatumGetJsonbPCopy(options);
         (void) MemoryContextSwitchTo(before);
-        apply_subscription_options(relay.options);
+        relay.kind = sink_kind(sink);
+        if (relay.kind == nullptr)
+            ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT),
+                            errmsg("outbox relay: there is no sink \"%s\"", sink)));
+        apply_subscription_options(*relay.kind, relay.options);
     }
     }
     pgstat_report_appname(psprintf("outbox relay %s", subscription_name()));

@@ -12,7 +12,7 @@ static_assert(TopicTable::kTopics == kStatsTopics && TopicTable::kOther == kOthe
               "a topic's number is its row");
 static_assert(TopicTable::kLongest < kTopicNameSize, "names end with a zero");
 
-// No topic of Kafka's is called that.
+// No topic is called that.
 constexpr std::string_view kOtherTopicsName = "(other topics)";
 
 // Clocks step back, and created_at may be any time.

@@ -19,7 +19,7 @@ namespace
 {
 
 constexpr const char *kDefault = "default";
-constexpr const char *kSelect = "select s.options, s.xmin::text, s.detached_at is not null, "
+constexpr const char *kSelect = "select s.options, s.xmin::text, s.detached_at is not null, s.sink, "
                                 "s.created_at from outbox.subscriptions s where s.name = $1 "
                                 "for key share skip locked";
 constexpr const char *kHistory =
@@ -168,7 +168,7 @@ subscription_datum()
 }
 
 SubscriptionRow
-read_subscription(Datum *options)
+read_subscription(const char **sink, Datum *options)
 {
     Oid types[] = {TEXTOID};
     Datum values[] = {subscription_datum()};
@@ -181,9 +181,10 @@ read_subscription(Datum *options)
     {
         const MemoryContext inner = MemoryContextSwitchTo(outer);
         *options = PointerGetDatum(PG_DETOAST_DATUM_COPY(spi_first(1)));
+        *sink = pstrdup(spi_first_text(4));
         (void) MemoryContextSwitchTo(inner);
         strlcpy(version, spi_first_text(2), sizeof(version));
-        created_at = DatumGetTimestampTz(spi_first(4));
+        created_at = DatumGetTimestampTz(spi_first(5));
         if (DatumGetBool(spi_first(3)))
             row = SubscriptionRow::detached;
         read_history();

@@ -30,8 +30,9 @@ enum class SubscriptionRow
     detached, // it sends nothing until it is attached again
     missing
 };
-// Reads options and filter. In a transaction with a snapshot; the options are in its memory.
-SubscriptionRow read_subscription(Datum *options);
+// Reads sink, options and filter. In a transaction with a snapshot; the first two are in its
+// memory.
+SubscriptionRow read_subscription(const char **sink, Datum *options);
 // Whether it is another one than was read, or missing.
 bool subscription_changed();
 

@@ -20,6 +20,8 @@ remedy_of(const SubscriptionView &view, const StateText &text)
 {
     if (view.state == "paused")
         return "outboxctl resume --subscription " + view.name;
+    if (view.state == "gone")
+        return "Agree with the destination, then outboxctl resume --subscription " + view.name;
     if (view.state == "config_error" || view.state == "not_configured")
         return "Correct its options: outboxctl subscriptions alter " + view.name;
     return text.remedy;
@@ -33,7 +35,7 @@ examine_state(const SubscriptionView &view, const std::string &which, Findings &
         findings.add("subscriptions", Level::kProblem,
                      which + " is detached since " + *view.detached_at +
                          ": it sends nothing, and misses events",
-                     "See \"How long events are kept\" in docs/subscriptions.md.");
+                     "See \"When one is detached\" in docs/subscriptions.md.");
         return;
     }
     const StateText text = text_of_state(view.state);
@@ -78,13 +80,43 @@ examine_one(const SubscriptionView &view, Findings &findings)
         findings.add("subscriptions", Level::kWarning,
                      which + " lags: its oldest event waits for " +
                          human_duration(*view.backlog_age),
-                     "See to the Kafka cluster that it sends to.");
+                     "See to where it sends.");
     if (view.holds_ring)
         findings.add(
             "subscriptions", Level::kWarning,
             "events are kept for " + which + " alone, for " + human_duration(*view.holds_ring),
             "See to what keeps it from sending, or drop it: outboxctl subscriptions drop " +
                 view.name);
+}
+
+// Monitors of an update from before 0.3 may not ask.
+void
+examine_libraries(Database &database, Findings &findings)
+{
+    if (!database
+             .query("select coalesce(has_function_privilege(to_regprocedure('outbox.sinks()'), "
+                    "'execute'), false) as ok")
+             .flag(0, "ok"))
+        return;
+    const Rows rows = database.query(
+        "select s.name, s.sink, k.package, k.installed from outbox.subscription_status s "
+        "left join outbox.sinks() k on k.name = s.sink where not coalesce(k.installed, false) "
+        "order by s.name");
+    for (int row = 0; row < rows.count(); row++)
+    {
+        const std::string whose = fmt::format("subscription \"{}\"", rows.value(row, "name"));
+        const std::string sink = rows.value(row, "sink");
+        if (rows.raw(row, "installed"))
+            findings.add(
+                "subscriptions", Level::kProblem,
+                fmt::format("{}: the library of sink \"{}\" is not installed on the server", whose,
+                            sink),
+                "Install the package " + rows.value(row, "package") + " there.");
+        else
+            findings.add("subscriptions", Level::kProblem,
+                         fmt::format("{}: this server knows no sink \"{}\"", whose, sink),
+                         "Install the package of the version that created it.");
+    }
 }
 
 } // namespace
@@ -99,6 +131,8 @@ examine_subscriptions(Database &database, Findings &findings)
                      "select outbox.grant_monitor(" + database.quoted_user() + "::regrole);");
     for (const SubscriptionView &view : found.value_or(std::vector<SubscriptionView>()))
         examine_one(view, findings);
+    if (found && !found->empty())
+        examine_libraries(database, findings);
 }
 
 } // namespace outbox::ctl

@@ -45,13 +45,13 @@ add_subscriptions(Interface &interface, CLI::App *root)
     command(interface, subscriptions, "list", "List subscriptions, their state and what is wrong.",
             [](const Context &context) { return run_subscriptions_list(context); });
 
-    CLI::App *create =
-        command(interface, subscriptions, "create",
-                "Send events to one more Kafka cluster. Superusers only.",
-                [&](const Context &context) { return run_subscriptions_create(context, options); });
+    CLI::App *create = command(
+        interface, subscriptions, "create", "Send events to one more place. Superusers only.",
+        [&](const Context &context) { return run_subscriptions_create(context, options); });
     add_name(create, options);
     add_values(create, options);
-    text(create, "--sink", options.sink, "Where to: kafka, the default.", "SINK");
+    text(create, "--sink", options.sink,
+         "Where to: kafka, the default, or another one of outbox.sinks().", "SINK");
     repeated(create, "--type", options.aggregate_types,
              "Only events of this aggregate type; an end of * stands for whatever follows. May be "
              "repeated.",

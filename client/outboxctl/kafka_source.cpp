@@ -103,6 +103,8 @@ add_subscription(KafkaSource &source, const KafkaOptions &options, Database &dat
     if (rows.empty())
         throw Error(kFailed, "there is no subscription \"" + name + "\"",
                     "\"outboxctl subscriptions list\" shows which there are.", "", "42704");
+    if (!rows.raw(0, "servers"))
+        throw Error(kFailed, "subscription \"" + name + "\" does not send to Kafka");
     source.bootstrap = rows.raw(0, "servers").value_or("");
     const std::string file = rows.raw(0, "file").value_or("");
     if (!file.empty() && options.config_file.empty())

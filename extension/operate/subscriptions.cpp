@@ -1,10 +1,12 @@
 // Functions on subscriptions: which options they have, what their relays are doing, and their end.
 #include "extension/core/type_pattern.h"
+#include "extension/shared/sink_libraries.h"
+#include "extension/shared/subscription_options.h"
+
 #include "extension/server/arguments.h"
 #include "extension/server/result_row.h"
 #include "extension/server/text_view.h"
 #include "extension/shared/lock_spaces.h"
-#include "extension/shared/subscription_options.h"
 #include "extension/shared/subscription_slots.h"
 #include "extension/trust/own_trigger.h"
 
@@ -26,6 +28,27 @@ constexpr long kEndMs = 10 * 1000;
 constexpr long kLookMs = 20;
 
 void
+put_row(ReturnSetInfo *result, ResultRow &row)
+{
+    HeapTupleHeader tuple = DatumGetHeapTupleHeader(row.as_datum(result->setDesc));
+    HeapTupleData data = {};
+    data.t_len = HeapTupleHeaderGetDatumLength(tuple);
+    data.t_data = tuple;
+    tuplestore_puttuple(result->setResult, &data);
+}
+
+void
+add_sink(ReturnSetInfo *result, const SinkKind &kind)
+{
+    ResultRow row;
+    row.add_text(kind.name);
+    row.add_text(kind.library);
+    row.add_text(sink_package(kind));
+    row.add(BoolGetDatum(has_sink_library(kind)));
+    put_row(result, row);
+}
+
+void
 add_state(ReturnSetInfo *result, SubscriptionSlot &subscription)
 {
     const RelayReport report = report_of(&subscription.relay);
@@ -43,11 +66,7 @@ add_state(ReturnSetInfo *result, SubscriptionSlot &subscription)
     row.add_text_or_null(report.last_error);
     row.add_time(report.last_error_at);
     row.add_text_or_null(report.config_error);
-    HeapTupleHeader tuple = DatumGetHeapTupleHeader(row.as_datum(result->setDesc));
-    HeapTupleData data = {};
-    data.t_len = HeapTupleHeaderGetDatumLength(tuple);
-    data.t_data = tuple;
-    tuplestore_puttuple(result->setResult, &data);
+    put_row(result, row);
 }
 
 // Asks the relay to end, and waits until it has. The launcher starts no other one: it gives the
@@ -93,12 +112,30 @@ matches_any(Datum list, std::string_view type)
 
 extern "C"
 {
+    OUTBOX_FUNCTION(outbox_sinks);
+    OUTBOX_FUNCTION(outbox_check_sink);
     OUTBOX_FUNCTION(outbox_matches_types);
     OUTBOX_FUNCTION(outbox_hold_subscriptions);
     OUTBOX_FUNCTION(outbox_before_subscription_change);
     OUTBOX_FUNCTION(outbox_check_subscription_options);
     OUTBOX_FUNCTION(outbox_subscription_states);
     OUTBOX_FUNCTION(outbox_end_subscription);
+
+    Datum outbox_sinks(PG_FUNCTION_ARGS)
+    {
+        using namespace outbox;
+        begin_returned_rows(fcinfo, false);
+        ReturnSetInfo *result = reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo);
+        for (const RegisteredSink *sink = first_sink(); sink != nullptr; sink = sink->next())
+            add_sink(result, sink->kind());
+        return static_cast<Datum>(0);
+    }
+
+    Datum outbox_check_sink(PG_FUNCTION_ARGS)
+    {
+        (void) outbox::usable_sink(text_to_cstring(PG_GETARG_TEXT_PP(0)));
+        PG_RETURN_VOID();
+    }
 
     Datum outbox_matches_types(PG_FUNCTION_ARGS)
     {
@@ -133,7 +170,9 @@ extern "C"
 
     Datum outbox_check_subscription_options(PG_FUNCTION_ARGS)
     {
-        outbox::check_subscription_options(PG_GETARG_JSONB_P(0));
+        using namespace outbox;
+        const SinkKind &kind = usable_sink(text_to_cstring(PG_GETARG_TEXT_PP(0)));
+        check_subscription_options(kind, PG_GETARG_JSONB_P(1));
         PG_RETURN_VOID();
     }
 

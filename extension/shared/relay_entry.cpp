@@ -34,6 +34,8 @@ relay_state_name(RelayState relay_state)
         return "running";
     case RelayState::paused:
         return "paused";
+    case RelayState::gone:
+        return "gone";
     case RelayState::backing_off:
         return "backing_off";
     case RelayState::waiting_standby:

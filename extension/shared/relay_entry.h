@@ -18,7 +18,8 @@ enum class RelayState : uint32
     config_error,    // no usable configuration yet
     running,         // publishing, or waiting for something to publish
     paused,          // by outbox.pause()
-    backing_off,     // Kafka does not take events; tries again at next_attempt_at
+    gone,            // the same, as the destination asks never to be called again
+    backing_off,     // the destination does not take events; tries again at next_attempt_at
     waiting_standby, // what is next is not yet safe on the synchronous standbys
     waiting_lock,    // another session holds an exclusive lock on one of its tables
     stopped,         // needs an operator: see last_error

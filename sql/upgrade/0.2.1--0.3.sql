@@ -8,6 +8,7 @@
 -- What belongs to a subscription: all of what there is, to the one that every database has.
 alter table outbox.relay_position add subscription text collate "C" not null default 'default';
 alter table outbox.pauses add subscription text collate "C" not null default 'default';
+alter table outbox.pauses add gone text;
 alter table outbox.deliveries add subscription text collate "C" not null default 'default';
 alter table outbox.replay_requests add subscription text collate "C" not null default 'default';
 alter table outbox.restored_deliveries add subscription text collate "C" not null default 'default';

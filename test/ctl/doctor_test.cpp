@@ -58,6 +58,16 @@ TEST_F(Doctor, PausedAndFailedAreWarnings)
     EXPECT_EQ(report["warnings"], 2) << report;
 }
 
+TEST_F(Doctor, ASubscriptionWithoutALibraryForItsSinkIsAProblem)
+{
+    db_.exec("insert into outbox.subscriptions (name, sink, options) values ('s', 'pigeon', '{}')");
+    const Json report = doctor();
+    EXPECT_EQ(finding(report, "subscription \"s\": this server knows no sink \"pigeon\"")["level"],
+              "problem")
+        << report;
+    db_.exec("delete from outbox.subscriptions");
+}
+
 TEST_F(Doctor, KafkaThatIsAwayIsAProblemAndExitsWithFour)
 {
     const Ran ran = ctl({"doctor", "--json", "--bootstrap", "127.0.0.1:1"});

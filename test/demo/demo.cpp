@@ -11,6 +11,7 @@
 #include "interrupt.h"
 #include "screen.h"
 #include "story.h"
+#include "webhook_story.h"
 #include "support/pg.h"
 #include "support/pg_cluster.h"
 
@@ -29,6 +30,7 @@ struct Options
 {
     bool once = false;
     std::string bootstrap;
+    std::string sink = "kafka";
 };
 
 // Creates the extension and waits until its relay is publishing.
@@ -168,7 +170,10 @@ main_with(const Options &options)
     {
         catch_interrupts();
         const TerminalOwner terminal;
-        run_demo(options);
+        if (options.sink == "webhook")
+            run_webhook_demo(Screen(), options.once);
+        else
+            run_demo(options);
         return 0;
     }
     catch (const Interrupted &)
@@ -197,6 +202,8 @@ main(int argc, char **argv)
             "Shows what outbox does, with a private PostgreSQL and an embedded Kafka broker.");
         app.add_flag("--once", options.once, "End after the story.");
         app.add_option("--bootstrap", options.bootstrap, "Use this Kafka, host:port.");
+        app.add_option("--sink", options.sink, "Where events go: kafka or webhook.")
+            ->check(CLI::IsMember({"kafka", "webhook"}));
         CLI11_PARSE(app, argc, argv);
         return outbox::demo::main_with(options);
     }

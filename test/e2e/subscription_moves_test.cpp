@@ -64,6 +64,7 @@ TEST(SubscriptionMoves, AClusterThatDiesHoldsUpNoOtherAndGetsAllWhenItIsBack)
     EXPECT_EQ(scene.db.value("select outbox.drain('20 s', 'default')"), "t");
     EXPECT_EQ(scene.sent("near", 51), expected);
     EXPECT_TRUE(scene.becomes("far", "backing_off")) << scene.describe();
+    EXPECT_TRUE(server.log_contains("subscription \"far\"")) << "the log says whose trouble it is";
     EXPECT_EQ(scene.db.value("select count(*) from outbox.delivery_status "
                              "where subscription = 'far' and status = 'NEW'"),
               "50");

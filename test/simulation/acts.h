@@ -96,6 +96,8 @@ struct History
     Time active = 10 * kSecond; // then all is put right
     std::uint64_t lanes = 0;    // the key of their hashes, by which they take turns
     bool new_lanes = false;     // by another key whenever the relay starts
+    bool endpoint = false;      // refuses records one by one, in place of Kafka
+    int sink_dies = 0;          // its sink, see EndpointSettings
     bool sends_ready = false;   // a fault of producers, see ProducerSettings
     int rows_at_once = 1024;    // are looked at when routes change
     std::vector<Act> acts;      // by time

@@ -16,9 +16,10 @@ Checker::fail(const char *kind, const std::string &text)
 }
 
 void
-Checker::emitted(const EventRow &)
+Checker::emitted(const EventRow &row)
 {
     Fact fact;
+    fact.unreadable = row.unreadable;
     fact.emitted_stamp = ++stamp_;
     facts_.push_back(fact);
 }
@@ -68,6 +69,13 @@ void
 Checker::acknowledged(int event)
 {
     facts_[static_cast<std::size_t>(event)].heard = true;
+}
+
+void
+Checker::refused_alone(int event, bool topic)
+{
+    facts_[static_cast<std::size_t>(event)].refusals += topic ? 0 : 1;
+    refusals_ += topic ? 0 : 1;
 }
 
 void
@@ -232,6 +240,10 @@ Checker::tables_changed()
             fact.skipped = fact.unplaced = true;
         else if (!set_aside) // a crash has had that forgotten
             fact.unplaced = false;
+        if (alone_ && set_aside && found->second.state == DeliveryState::failed &&
+            fact.refusals == 0 && !fact.unreadable)
+            fail("blamed", "event " + std::to_string(event) +
+                               " has FAILED, and the destination has never refused it");
         if (!set_aside && is_covered(row))
             fail("lost", "the position has passed event " + std::to_string(event) +
                              ", which is neither in Kafka nor in outbox.deliveries");

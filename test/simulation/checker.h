@@ -24,6 +24,7 @@ namespace outbox::sim
 //   repeated   Kafka has an event twice although nothing was in doubt
 //   stalled    a destination that is well, and was, stands still for longer than two seconds
 //   stuck      an event does not go out although its destination has been well for long
+//   blamed     an event has FAILED that a destination has never refused, which says so of each
 //   bounds     more is in flight than may be
 //   spins      the relay works on and on, and nothing comes of it
 class Checker final : public EventFate, public LogReader, public ProducerWatch
@@ -35,6 +36,8 @@ public:
         database_ = &database;
         cluster_ = &cluster;
     }
+    // The destination refuses records one by one.
+    void refuses_alone() noexcept { alone_ = true; }
     // With more than one request in flight a refusal may reorder: an operator's choice.
     void excuse_order() noexcept { order_excused_ = true; }
     // How long all may take once it is well, and how long a destination that is well may stand
@@ -63,6 +66,7 @@ public:
     void handed_over(int event, bool by_stream) override;
     void acknowledged(int event) override;
     void drains(bool begun) override;
+    void refused_alone(int event, bool topic) override;
 
     // A relay starts: what its position does not tell of, it may send again.
     void relay_starts();
@@ -98,6 +102,7 @@ public:
 
     bool all_done() const;
     std::size_t published() const noexcept { return published_; }
+    std::size_t refusals() const noexcept { return refusals_; }
     std::size_t repeats() const noexcept { return repeats_; }
 
 private:
@@ -111,11 +116,13 @@ private:
         std::uint64_t committed_stamp = 0;
         std::uint64_t routed_stamp = 0; // when its type got another topic
         Time committed_at = 0;
-        Time routed_at = 0;    // the same
-        Time paused_at = 0;    // what it waited for was not to be tried yet
-        Time settled_at = 0;   // it, or what it waited for
-        bool heard = false;    // by this relay, that it has arrived
-        bool streamed = false; // it was in the queue of a stream's producer
+        Time routed_at = 0;      // the same
+        Time paused_at = 0;      // what it waited for was not to be tried yet
+        Time settled_at = 0;     // it, or what it waited for
+        bool heard = false;      // by this relay, that it has arrived
+        bool streamed = false;   // it was in the queue of a stream's producer
+        int refusals = 0;        // of it alone
+        bool unreadable = false; // when it was emitted
         int copies = 0;
         int doubts = 0;
     };
@@ -176,6 +183,8 @@ private:
     std::size_t rounds_then_ = 0;
     Time counted_at_ = 0;
     std::size_t published_ = 0;
+    std::size_t refusals_ = 0; // of single records
+    bool alone_ = false;       // the destination refuses these
     std::size_t repeats_ = 0;
     std::string kind_;
     std::string failure_;

@@ -50,6 +50,8 @@ public:
         look_at_rows_slowly();
         if (random_.percent(25))
             history_.max_bytes = number(1000, 20000);
+        if (clock_random_.percent(25))
+            send_to_endpoint();
         std::stable_sort(history_.acts.begin(), history_.acts.end(),
                          [](const Act &a, const Act &b) { return a.at < b.at; });
         return history_;
@@ -263,6 +265,19 @@ private:
         const Time at = clock_random_.below(history_.active);
         act(at, Kind::slow_disk, static_cast<int>(clock_random_.between(500, 2000)));
         act(at + clock_random_.below(4 * kSecond), Kind::slow_disk, 0);
+    }
+
+    // What befalls a broker befalls the endpoint; more of its records are refused.
+    void send_to_endpoint()
+    {
+        history_.endpoint = true;
+        history_.max_in_flight = 1;
+        if (clock_random_.percent(30))
+            history_.sink_dies = static_cast<int>(clock_random_.between(1, 50));
+        const std::int64_t faults = clock_random_.percent(60) ? clock_random_.between(1, 25) : 0;
+        for (Act &act : history_.acts)
+            if (act.kind == Kind::emit && act.d == Act::fine && clock_random_.percent(faults))
+                act.d = Act::invalid;
     }
 
     void ends()

@@ -17,51 +17,53 @@ constexpr Time kMaintain = 10 * kSecond;
 
 } // namespace
 
-// The engine's end of a producer, which the relay also knows.
+// The engine's end of a sink, which the relay also knows.
 class Relay::Handle final : public Sink
 {
 public:
-    Handle(Relay &relay, std::unique_ptr<Producer> producer)
-        : relay_(relay), producer_(std::move(producer))
+    Handle(Relay &relay, std::unique_ptr<Sink> sink, SimSink &known)
+        : relay_(relay), sink_(std::move(sink)), known_(known)
     {
-        relay_.producers_.push_back(producer_.get());
+        relay_.sinks_.push_back(&known_);
     }
     ~Handle() override
     {
-        auto &all = relay_.producers_;
-        all.erase(std::remove(all.begin(), all.end(), producer_.get()), all.end());
+        auto &all = relay_.sinks_;
+        all.erase(std::remove(all.begin(), all.end(), &known_), all.end());
     }
 
+    bool refuses_batches() const noexcept override { return sink_->refuses_batches(); }
     ProduceResult produce(const Record &record, Failure &why) noexcept override
     {
-        return producer_->produce(record, why);
+        return sink_->produce(record, why);
     }
     ProduceResult offer(const Record &record, Offer &offer, Failure &why) noexcept override
     {
-        return producer_->offer(record, offer, why);
+        return sink_->offer(record, offer, why);
     }
     ProduceResult place(std::string_view topic, std::string_view key, Offer &offer,
                         Failure &why) noexcept override
     {
-        return producer_->place(topic, key, offer, why);
+        return sink_->place(topic, key, offer, why);
     }
-    void note_away() noexcept override { producer_->note_away(); }
-    bool take_topics_changed() noexcept override { return producer_->take_topics_changed(); }
-    void send_now() noexcept override { producer_->send_now(); }
+    void note_away() noexcept override { sink_->note_away(); }
+    bool take_topics_changed() noexcept override { return sink_->take_topics_changed(); }
+    void send_now() noexcept override { sink_->send_now(); }
     std::size_t serve(SinkListener &listener, std::size_t max_events) noexcept override
     {
-        return producer_->serve(listener, max_events);
+        return sink_->serve(listener, max_events);
     }
-    int serve_within_ms() const noexcept override { return producer_->serve_within_ms(); }
-    std::size_t outstanding() const noexcept override { return producer_->outstanding(); }
-    void purge() noexcept override { producer_->purge(); }
-    bool fatal(Failure &why) const noexcept override { return producer_->fatal(why); }
-    bool close(int timeout_ms) noexcept override { return producer_->close(timeout_ms); }
-    bool reachable(int timeout_ms) noexcept override { return producer_->reachable(timeout_ms); }
+    int serve_within_ms() const noexcept override { return sink_->serve_within_ms(); }
+    std::size_t outstanding() const noexcept override { return sink_->outstanding(); }
+    void purge() noexcept override { sink_->purge(); }
+    bool fatal(Failure &why) const noexcept override { return sink_->fatal(why); }
+    bool close(int timeout_ms) noexcept override { return sink_->close(timeout_ms); }
+    bool reachable(int timeout_ms) noexcept override { return sink_->reachable(timeout_ms); }
 
 private:
     Relay &relay_;
-    std::unique_ptr<Producer> producer_;
+    std::unique_ptr<Sink> sink_;
+    SimSink &known_;
 };
 
 Relay::Relay(const Surroundings &around, const Settings &settings)
@@ -71,17 +73,30 @@ Relay::Relay(const Surroundings &around, const Settings &settings)
 
 Relay::~Relay() = default;
 
+template <typename S>
+std::unique_ptr<Sink>
+Relay::hand_out(std::unique_ptr<S> sink)
+{
+    S &known = *sink;
+    return std::make_unique<Handle>(*this, std::move(sink), known);
+}
+
 std::unique_ptr<Sink>
 Relay::open(Use use, int oversized_batches, Failure &)
 {
     constexpr const char *kNames[] = {"stream", "redelivery", "replay"};
+    const char *name = kNames[static_cast<int>(use)];
+    const ProducerId id = next_producer_++;
+    if (settings_.endpoint.used)
+        return hand_out(std::make_unique<EndpointSink>(around_.clock, around_.random, around_.trace,
+                                                       around_.network, around_.checker,
+                                                       settings_.endpoint, id, name));
     ProducerSettings settings = settings_.producer;
     settings.max_records =
         std::max<std::size_t>(settings.max_records >> std::min(oversized_batches, 20), 1);
-    return std::make_unique<Handle>(
-        *this, std::make_unique<Producer>(
-                   around_.clock, around_.random, around_.trace, around_.cluster, around_.network,
-                   around_.checker, settings, next_producer_++, kNames[static_cast<int>(use)]));
+    return hand_out(std::make_unique<Producer>(around_.clock, around_.random, around_.trace,
+                                               around_.cluster, around_.network, around_.checker,
+                                               settings, id, name));
 }
 
 void
@@ -239,15 +254,15 @@ Relay::end_some()
 bool
 Relay::has_news() const
 {
-    return latch_ || std::any_of(producers_.begin(), producers_.end(),
-                                 [](const Producer *producer) { return producer->has_news(); });
+    return latch_ || std::any_of(sinks_.begin(), sinks_.end(),
+                                 [](const SimSink *sink) { return sink->has_news(); });
 }
 
 void
 Relay::advance()
 {
-    for (std::size_t i = 0; i < producers_.size(); i++)
-        producers_[i]->advance();
+    for (std::size_t i = 0; i < sinks_.size(); i++)
+        sinks_[i]->advance();
     const bool due = next_at_ <= around_.clock.at();
     try
     {
@@ -285,8 +300,8 @@ Time
 Relay::next_event_at() const
 {
     Time next = next_at_;
-    for (const Producer *producer : producers_)
-        next = std::min(next, producer->next_event_at());
+    for (const SimSink *sink : sinks_)
+        next = std::min(next, sink->next_event_at());
     return state_ != State::down && has_news() ? around_.clock.at() : next;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "checker.h"
+#include "world/endpoint_sink.h"
 #include "world/source.h"
 
 #include "bgworker/engine/engine.h"
@@ -44,6 +45,7 @@ public:
         Engine::Limits limits;
         FailurePolicy policy;
         ProducerSettings producer;
+        EndpointSettings endpoint; // if it is used, in place of producers
         SipKey lane_key;
         bool new_lanes = false; // at each start, as after a restore
     };
@@ -68,6 +70,10 @@ public:
     void set_policy(const FailurePolicy &policy);
 
     std::unique_ptr<Sink> open(Use use, int oversized_batches, Failure &why) override;
+    const char *title() const noexcept override
+    {
+        return settings_.endpoint.used ? "the endpoint" : "Kafka";
+    }
 
 private:
     enum class State
@@ -77,6 +83,7 @@ private:
         ending
     };
     class Handle;
+    template <typename S> std::unique_ptr<Sink> hand_out(std::unique_ptr<S> sink);
 
     void start();
     void run_round();
@@ -99,7 +106,7 @@ private:
     Time maintain_at_ = 0;
     std::size_t rounds_ = 0;
     ProducerId next_producer_ = 1;
-    std::vector<Producer *> producers_;
+    std::vector<SimSink *> sinks_;
     NoTally tally_;
     NoReplays replays_;
     std::unique_ptr<SimSource> source_;

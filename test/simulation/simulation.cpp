@@ -39,6 +39,9 @@ public:
                   {history.max_in_flight, static_cast<std::size_t>(history.batch_records),
                    2 * static_cast<std::size_t>(history.max_events) + 100,
                    2 * static_cast<std::size_t>(history.max_bytes), history.sends_ready},
+                  {history.endpoint, 2 * static_cast<std::size_t>(history.max_events) + 100,
+                   static_cast<std::size_t>(history.batch_records), history.backoff_initial_ms,
+                   history.backoff_max_ms, history.sink_dies},
                   {history.lanes, 0},
                   history.new_lanes})
     {
@@ -49,9 +52,16 @@ public:
             checker_.excuse_order();
             cluster_.begin_at_zero();
         }
+        if (history.endpoint)
+        {
+            cluster_.be_endpoint();
+            checker_.refuses_alone();
+        }
         const bool many = allows_many(history);
+        // What has no answer is tried again after a pause, whatever was wrong.
+        const Time pause = history.endpoint ? history.backoff_max_ms * kMs : 0;
         checker_.set_patience(history.backoff_max_ms * kMs * 3 + 20 * kSecond,
-                              (many ? 2 : 8) * kSecond, !many);
+                              (many ? 2 : 8) * kSecond + pause, !many);
     }
 
     Outcome run()
@@ -88,6 +98,7 @@ public:
         outcome.rounds = relay_.rounds();
         outcome.published = checker_.published();
         outcome.repeats = checker_.repeats();
+        outcome.refusals = checker_.refusals();
         outcome.lines = trace_.lines();
         return outcome;
     }
@@ -271,21 +282,24 @@ private:
     void kafka(const Act &act)
     {
         const std::string topic = "topic" + std::to_string(act.a);
+        const int broker = history_.endpoint ? 0 : act.a;
+        if (history_.endpoint && (act.kind == Kind::lead || act.kind == Kind::short_replicas))
+            return;
         switch (act.kind)
         {
         case Kind::broker_down:
-            return cluster_.set_broker(act.a, false, false);
+            return cluster_.set_broker(broker, false, false);
         case Kind::broker_up:
-            return cluster_.set_broker(act.a, true, false);
+            return cluster_.set_broker(broker, true, false);
         case Kind::broker_hangs:
-            return cluster_.set_broker(act.a, true, true);
+            return cluster_.set_broker(broker, true, true);
         case Kind::broker_slow:
-            trace_.say("broker %d is slower by %d ms", act.a, act.b);
-            cluster_.broker(act.a).slow_by = act.b * kMs;
-            cluster_.broker(act.a).well_since = clock_.at();
+            trace_.say("broker %d is slower by %d ms", broker, act.b);
+            cluster_.broker(broker).slow_by = act.b * kMs;
+            cluster_.broker(broker).well_since = clock_.at();
             return;
         case Kind::lose_answers:
-            cluster_.broker(act.a).answers_to_lose = act.b;
+            cluster_.broker(broker).answers_to_lose = act.b;
             return;
         case Kind::lead:
             return cluster_.set_leader({topic, act.b}, act.c);

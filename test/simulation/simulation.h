@@ -23,6 +23,7 @@ struct Outcome
     std::size_t rounds = 0;
     std::size_t published = 0;
     std::size_t repeats = 0;
+    std::size_t refusals = 0;       // of single records
     std::vector<std::string> lines; // if it was to be told in words
 
     bool good() const noexcept { return kind.empty(); }

@@ -16,7 +16,7 @@ namespace
 {
 
 // In how many of them a fault must be seen.
-constexpr std::uint64_t kForFault = 5000;
+constexpr std::uint64_t kForFault = 10000;
 
 // "make check" has time for so many; "make check-simulation" runs more.
 std::uint64_t

@@ -32,7 +32,7 @@ public:
 
     bool may_pass(std::int32_t partition) const noexcept override
     {
-        partition_ = partition_lane(topic_, partition);
+        partition_ = partition == kKeyIsPartition ? key_ : partition_lane(topic_, partition);
         for (const Lane lane : {partition_, key_})
         {
             if (row_.lane == key_ || row_.lane == lane || owner_.lines_.is_clear(lane))

@@ -159,13 +159,16 @@ SettingAside::is_new_to_log(const Event &event, const Refusal &refusal, const Fa
 void
 SettingAside::log_more() noexcept
 {
+    char text[128];
     char detail[128];
+    (void) std::snprintf(text, sizeof text, "outbox: %s takes no events for further topics",
+                         destination_.title());
     (void) std::snprintf(detail, sizeof detail,
                          "%d were named within an hour; outbox.deliveries has the others.",
                          Told::kMostNamed);
     LogLine line;
     line.level = LogLine::Level::warning;
-    line.text = "outbox: Kafka takes no events for further topics";
+    line.text = text;
     line.detail = detail;
     source_.log(line);
 }
@@ -174,7 +177,7 @@ SettingAside::log_more() noexcept
 void
 SettingAside::log_refusal(const Event &event, const Failure &failure, bool given_up, bool blocking)
 {
-    char text[1024];
+    char text[sizeof failure.text + 512];
     char id[kUuidText];
     LogLine line;
     line.level = LogLine::Level::warning;
@@ -182,9 +185,9 @@ SettingAside::log_refusal(const Event &event, const Failure &failure, bool given
     const int size = static_cast<int>(event.topic.size());
     if (!given_up)
     {
-        (void) std::snprintf(text, sizeof text,
-                             "outbox: Kafka takes no events for topic \"%.*s\": %s: %s", size,
-                             event.topic.data(), failure.name, failure.text);
+        (void) std::snprintf(
+            text, sizeof text, "outbox: %s takes no events for topic \"%.*s\": %s: %s",
+            destination_.title(), size, event.topic.data(), failure.name, failure.text);
         line.detail = "Its events wait and are tried again; other topics continue.";
     }
     else

@@ -17,8 +17,9 @@ class SettingAside
 public:
     SettingAside(const World &world, Lines &lines, RowsAtStart &rows_at_start,
                  Agenda &agenda) noexcept
-        : source_(world.source), deliveries_(world.deliveries), clock_(world.clock),
-          tally_(world.tally), lines_(lines), rows_at_start_(rows_at_start), agenda_(agenda)
+        : source_(world.source), destination_(world.destination), deliveries_(world.deliveries),
+          clock_(world.clock), tally_(world.tally), lines_(lines), rows_at_start_(rows_at_start),
+          agenda_(agenda)
     {
     }
 
@@ -56,6 +57,7 @@ private:
     void log_more() noexcept;
 
     Source &source_;
+    const Destination &destination_;
     Deliveries &deliveries_;
     Clock &clock_;
     Tally &tally_;

@@ -94,6 +94,15 @@ ReplayFlight::suspected(std::int64_t place) noexcept
     return true;
 }
 
+bool
+ReplayFlight::returned(std::int64_t place) noexcept
+{
+    if (!arrive(place, Fate::unsent))
+        return false;
+    next_ = std::min(next_, place);
+    return true;
+}
+
 std::int64_t
 ReplayFlight::take_back() noexcept
 {

@@ -10,7 +10,8 @@ void
 Trouble::fail(const Failure &failure) noexcept
 {
     const Moment now = clock_.now();
-    const std::int64_t wait = backoff_.fail(clock_.random());
+    const std::int64_t pause = backoff_.fail(clock_.random());
+    const std::int64_t wait = failure.retry_after_ms >= 0 ? failure.retry_after_ms : pause;
     if (&failure != &last_)
     {
         last_ = failure;
@@ -50,7 +51,7 @@ Trouble::succeed() noexcept
 void
 Trouble::log_news(Source &source) noexcept
 {
-    char text[640];
+    char text[sizeof last_.text + 256];
     if (std::exchange(begun_, false))
     {
         (void) std::snprintf(text, sizeof text, "outbox relay cannot publish: %s: %s", last_.name,
@@ -80,9 +81,10 @@ Trouble::report(EngineReport &report) const noexcept
     report.consecutive_failures = backoff_.failures();
     report.next_attempt_at = is_failing() ? shown_attempt_at_ : 0;
     report.last_error_at = last_at_;
+    constexpr int kMost = sizeof report.last_error - sizeof last_.name - 2;
     if (last_at_ != 0)
-        (void) std::snprintf(report.last_error, sizeof report.last_error, "%s: %s", last_.name,
-                             last_.text);
+        (void) std::snprintf(report.last_error, sizeof report.last_error, "%s: %.*s", last_.name,
+                             kMost, last_.text);
 }
 
 } // namespace outbox

@@ -10,6 +10,8 @@
 #include "bgworker/source/spi_call.h"
 #include "bgworker/source/subscription.h"
 
+#include "extension/server/server_text.h"
+
 namespace outbox
 {
 
@@ -81,7 +83,7 @@ write_refusal(const Event &event, Lane lane, const RefusalNote &note)
     memcpy(types + kAddColumns, more, sizeof(more));
     values[kAddColumns] = BoolGetDatum(note.blocking);
     values[kAddColumns + 1] = TimestampTzGetDatum(note.next_attempt_at);
-    values[kAddColumns + 2] = CStringGetTextDatum(error);
+    values[kAddColumns + 2] = PointerGetDatum(server_text(error)); // others write it
     values[kAddColumns + 3] = Int32GetDatum(note.max_attempts);
     spi_execute(kAddRefused, kAddColumns + 4, types, values, SPI_OK_INSERT_RETURNING);
     if (SPI_processed == 0 && displace_other(event))

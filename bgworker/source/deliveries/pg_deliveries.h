@@ -43,6 +43,15 @@ public:
     void remove_delivered(std::vector<std::int64_t> &seqs) override;
 
     bool is_paused() override;
+    // What the destination said when it asked never to be called again, if is_paused() has found
+    // that once; empty: it has not. Then it is paused for this process, which may have options of
+    // before: when the row is gone another one is to start.
+    const char *gone() const noexcept { return gone_; }
+    bool may_start_again() const noexcept { return may_start_again_; }
+
+private:
+    char gone_[512] = "";
+    bool may_start_again_ = false;
 };
 
 } // namespace outbox

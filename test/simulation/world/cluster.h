@@ -136,6 +136,9 @@ public:
     Broker &broker(int number) { return brokers_.at(static_cast<std::size_t>(number)); }
     const Broker &broker(int number) const { return brokers_.at(static_cast<std::size_t>(number)); }
     bool any_broker_answers() const noexcept;
+    // From now on it is an endpoint that takes one record after the other, which the first broker
+    // plays: it leads all, and knows no numbers.
+    void be_endpoint();
 
     // What a leader does with a batch that reaches it now.
     // The first batch of a producer must be the first of its numbers. Kafka's brokers take any, so
@@ -164,7 +167,10 @@ private:
     LogReader &reader_;
     std::map<std::string, Topic> topics_;
     std::map<Place, Partition> partitions_;
+    Answer take(const Batch &batch);
+
     bool begins_at_zero_ = false;
+    bool endpoint_ = false;
     std::array<Broker, kBrokers> brokers_;
 };
 

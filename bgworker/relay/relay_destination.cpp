@@ -1,14 +1,14 @@
-#include "kafka_destination.h"
+#include "relay_destination.h"
 
 namespace outbox
 {
 
 std::unique_ptr<Sink>
-KafkaDestination::open(Use use, int oversized_batches, Failure &why)
+RelayDestination::open(Use use, int oversized_batches, Failure &why)
 {
     if (!enabled_)
         return nullptr;
-    std::unique_ptr<Sink> sink(create_producer(setup_, oversized_batches, wake_fd(use), why));
+    std::unique_ptr<Sink> sink = destination_->open(use, oversized_batches, why);
     if (use == Use::stream && !sink)
     {
         // The caller decides when it is tried again.
@@ -20,7 +20,7 @@ KafkaDestination::open(Use use, int oversized_batches, Failure &why)
 }
 
 bool
-KafkaDestination::take_stream_failure(Failure &why) noexcept
+RelayDestination::take_stream_failure(Failure &why) noexcept
 {
     if (!stream_failed_)
         return false;

@@ -2,7 +2,8 @@
 #pragma once
 
 #include "bgworker/engine/sink.h"
-#include "bgworker/sinks/kafka/kafka_setup.h"
+
+#include "kafka_setup.h"
 
 namespace outbox
 {
@@ -13,22 +14,21 @@ class KafkaDestination final : public Destination
 public:
     // `setup` must live as long as this.
     explicit KafkaDestination(const KafkaSetup &setup) noexcept : setup_(setup) {}
+    ~KafkaDestination() override;
+    KafkaDestination(const KafkaDestination &) = delete;
+    KafkaDestination &operator=(const KafkaDestination &) = delete;
 
-    void set_wake_fd(Use use, int fd) noexcept { wake_fds_[static_cast<int>(use)] = fd; }
-    int wake_fd(Use use) const noexcept { return wake_fds_[static_cast<int>(use)]; }
-    // No producer is made before.
-    void enable(bool on) noexcept { enabled_ = on; }
-    // Why the stream has none although it was asked for; taken once.
-    bool take_stream_failure(Failure &why) noexcept;
+    bool open_wake_fds(Failure &why) noexcept;
 
     std::unique_ptr<Sink> open(Use use, int oversized_batches, Failure &why) override;
+    int wake_fd(Use use) const noexcept override { return wake_fds_[static_cast<int>(use)]; }
+    bool may_hear_late() const noexcept override { return true; }
+    const char *title() const noexcept override { return "Kafka"; }
+    const char *library() const noexcept override { return "librdkafka"; }
 
 private:
     const KafkaSetup &setup_;
     int wake_fds_[3] = {-1, -1, -1};
-    bool enabled_ = false;
-    bool stream_failed_ = false;
-    Failure stream_failure_;
 };
 
 } // namespace outbox
