@@ -19,9 +19,10 @@ namespace
 {
 
 constexpr const char *kDefault = "default";
-constexpr const char *kSelect = "select s.options, s.xmin::text, s.detached_at is not null, s.sink, "
-                                "s.created_at from outbox.subscriptions s where s.name = $1 "
-                                "for key share skip locked";
+constexpr const char *kSelect =
+    "select s.options, s.xmin::text, s.detached_at is not null, s.sink, "
+    "s.created_at from outbox.subscriptions s where s.name = $1 "
+    "for key share skip locked";
 constexpr const char *kHistory =
     "select h.since, pg_snapshot_xmax(h.since)::text::bigint, h.takes, h.aggregate_types, "
     "h.event_types from outbox.subscription_history h where h.subscription = $1 "

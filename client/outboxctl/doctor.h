@@ -52,8 +52,8 @@ void examine_relay(Database &database, Findings &findings);
 void examine_subscriptions(Database &database, Findings &findings);
 void examine_rights(Database &database, const DoctorOptions &options, Findings &findings);
 void examine_settings(Database &database, Findings &findings);
-void examine_retention(Database &database, Findings &findings);     // settings
-void examine_maintenance(Database &database, Findings &findings);   // what holds the relay's back
+void examine_retention(Database &database, Findings &findings);   // settings
+void examine_maintenance(Database &database, Findings &findings); // what holds the relay's back
 
 // Kafka's part, as seen from here. Without the extension there are only the options to go by.
 void examine_kafka(Database &database, bool extension, const KafkaOptions &options,

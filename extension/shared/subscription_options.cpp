@@ -178,10 +178,21 @@ check_setting(const SinkKind &kind, const char *name, const char *text)
                              GUC_ACTION_SET, false, ERROR, false);
 }
 
-// Sinks take the encoding of what they send.
+bool
+is_ascii(const char *text)
+{
+    while (*text != '\0' && !IS_HIGHBIT_SET(*text))
+        text++;
+    return *text == '\0';
+}
+
+// Sinks take the encoding of what they send. ASCII is the same in all of them, also where
+// PostgreSQL has no way to UTF-8, as from MULE_INTERNAL.
 const char *
 in_utf8(const char *text)
 {
+    if (is_ascii(text))
+        return text;
     return pg_server_to_any(text, static_cast<int>(strlen(text)), PG_UTF8);
 }
 
