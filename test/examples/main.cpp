@@ -1,4 +1,4 @@
-// The examples of every language, on PostgreSQL and Apache Kafka: scripts/check-examples builds
+// The examples of every language, on PostgreSQL and Apache Kafka: scripts/examples builds
 // them before.
 #include <cstdlib>
 

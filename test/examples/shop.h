@@ -12,7 +12,7 @@
 namespace outbox::test
 {
 
-// How the example of a language is run, in the directory in which scripts/check-examples has built
+// How the example of a language is run, in the directory in which scripts/examples has built
 // it.
 struct Language
 {

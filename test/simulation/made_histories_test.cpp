@@ -79,6 +79,23 @@ TEST(MadeHistories, ResultsOfTheLastMomentsAreNoted)
     EXPECT_GT(seen, 0);
 }
 
+// A new producer knows no topic: an event is held for news of it, and when these have come, as the
+// line of its key ends just then. Nothing is heard of the topic any more, and it goes out all the
+// same.
+TEST(MadeHistories, WhatIsHeldWaitsForWhatItWaitsForNow)
+{
+    Made made;
+    made.history().max_attempts = 1;
+    made.history().types = 2;
+    made.one(1.0, 0, 0, Act::invalid).one(2.0, 0, 0);
+    made.brokers(3.05, Kind::broker_slow, 300);
+    made.act(3.1, Kind::discard, 0);
+    for (int i = 0; i < 20; i++)
+        made.one(3.15 + 0.1 * i, 0, 0);
+    made.one(4.8, 1, 1, Act::invalid).one(5.3, 0, 0).in_order();
+    EXPECT_EQ(made.outcome(), "");
+}
+
 // A broker hangs, and its partitions get events one after the other: what waits for all of them
 // waits for a second, not for one each.
 TEST(MadeHistories, PartitionsThatAreStuckAreFoundTogether)

@@ -185,8 +185,9 @@ TEST(ShortenedOrder, WhatComesBackFromTheStreamJoinsTheLineBeforeIt)
     expect_seen(Mutant::places_by_width, "order", shortened);
 }
 
-// What waits for its topic follows into the line that its key gets by a change of routes.
-TEST(ShortenedOrder, WhatWaitsForItsTopicFollowsWhenRoutesChange)
+// What waits for its topic follows into the line that its key gets when the relay starts and loads
+// the routes.
+TEST(ShortenedOrder, WhatWaitsForItsTopicFollowsWhenRoutesAreLoaded)
 {
     const Shortened shortened = {8251,
                                  {1, 20, 105, 1048576, 5, true, 310, 1079, 2, 2000000},
