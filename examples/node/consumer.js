@@ -11,13 +11,17 @@ const TOPIC = process.env.TOPIC ?? 'outbox.event.order'
 const pool = new pg.Pool()
 pool.on('error', (error) => console.error(`an idle connection was lost: ${error.message}`)) // the pool makes another
 
-/** What only the record can be blamed for: errors about data (class 22) and constraints (class 23), and our own. */
+/**
+ * What only the record can be blamed for: errors about data (class 22), constraints (class 23) and limits, such as that
+ * of an index (class 54), and our own.
+ */
 class Unreadable extends Error {}
-const isPoison = (error) => error instanceof Unreadable || /^2[23]/.test(error.code ?? '')
+const isPoison = (error) => error instanceof Unreadable || /^(22|23|54)/.test(error.code ?? '')
+const utf8 = new TextDecoder('utf-8', { fatal: true }) // toString() would replace what is not
 
 function readOrder(message) {
   try {
-    const { customer, cents } = JSON.parse(message.value)
+    const { customer, cents } = JSON.parse(utf8.decode(message.value))
     if (typeof customer === 'string' && Number.isSafeInteger(cents)) return { customer, cents }
   } catch {
     // as below

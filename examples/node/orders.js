@@ -29,17 +29,31 @@ function placeOrder({ customer, cents }) {
 }
 // end: emit
 
-/** Throws only what the request is not to be blamed for. */
-async function handle(request) {
+/** Undefined if the line is no order. */
+function readOrder(line) {
   try {
-    return await placeOrder(request)
+    const { customer, cents } = JSON.parse(line)
+    if (typeof customer === 'string' && Number.isSafeInteger(cents)) return { customer, cents }
+  } catch {
+    // as below
+  }
+  return undefined
+}
+
+/** Throws only what the request is not to be blamed for. */
+async function handle(line) {
+  const order = readOrder(line)
+  if (!order) return 'refused: an order has a customer and cents'
+  try {
+    return await placeOrder(order)
   } catch (error) {
-    if (!error.code?.startsWith('23')) throw error
-    return `refused: ${error.message}` // a constraint, also one of the commit
+    // An error about data or, also from the commit, a constraint.
+    if (!/^2[23]/.test(error.code ?? '')) throw error
+    return `refused: ${error.message}`
   }
 }
 
 for await (const line of createInterface({ input: process.stdin })) {
-  console.log(await handle(JSON.parse(line)))
+  console.log(await handle(line))
 }
 await db.destroy()

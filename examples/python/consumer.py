@@ -16,8 +16,10 @@ CONSUMER = os.environ.get("CONSUMER", "billing")  # all processes that share the
 TOPIC = os.environ.get("TOPIC", "outbox.event.order")
 
 # What only the record can be blamed for. Anything else, a lost connection say, is no reason to give up a record.
-POISON = (ValueError, TypeError, LookupError, psycopg.DataError, psycopg.IntegrityError)
-
+POISON = (
+    *(ValueError, TypeError, LookupError, RecursionError),  # the last from JSON that is nested too deeply
+    *(psycopg.DataError, psycopg.IntegrityError, psycopg.errors.ProgramLimitExceeded),
+)
 
 
 def read_order(value: bytes) -> tuple[str, int]:
@@ -83,7 +85,7 @@ def main() -> None:
     )
     consumer.subscribe([TOPIC])
     try:
-        with psycopg.connect(autocommit=True) as connection:  # transaction() begins and commits
+        with psycopg.connect(autocommit=True, client_encoding="UTF8") as connection:  # transaction() begins and commits
             while not stopping.is_set():
                 record = consumer.poll(0.5)
                 if record is None:

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from sqlalchemy import BigInteger, Identity, create_engine, func, select, type_coerce
 from sqlalchemy.dialects.postgresql import JSONB
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.exc import DataError, IntegrityError
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column, sessionmaker
 
 
@@ -43,21 +43,35 @@ def place_order(session: Session, customer: str, cents: int) -> int:
 # end: emit
 
 
-def handle(sessions: sessionmaker[Session], request: dict[str, Any]) -> str:
+def read_order(line: str) -> tuple[str, int]:
+    request = json.loads(line)
+    customer, cents = request["customer"], request["cents"]
+    if type(customer) is not str or type(cents) is not int:  # isinstance() would take true for an integer
+        raise TypeError("an order has a customer and cents")
+    customer.encode()  # half of a surrogate pair is no text
+    return customer, cents
+
+
+def handle(sessions: sessionmaker[Session], line: str) -> str:
+    try:
+        customer, cents = read_order(line)
+    except (ValueError, TypeError, LookupError, RecursionError) as error:
+        return f"refused: {error!r}"
     try:
         with sessions.begin() as session:  # commits at its end, rolls back on any exception
-            order_id = place_order(session, request["customer"], request["cents"])
-    except IntegrityError as error:  # also from the commit: no order, no event
+            order_id = place_order(session, customer, cents)
+    except (DataError, IntegrityError) as error:  # the latter also from the commit: no order, no event
         return f"refused: {error.orig}".splitlines()[0]
     return str(order_id)  # the commit is done
 
 
 def main() -> None:
     # A connection that broke while it was idle is replaced, not handed out.
-    engine = create_engine("postgresql+psycopg://", pool_pre_ping=True)
+    # And psycopg would take the database's encoding, if it is not UTF8, and fail at what that does not have.
+    engine = create_engine("postgresql+psycopg://", pool_pre_ping=True, connect_args={"client_encoding": "UTF8"})
     sessions = sessionmaker(engine)
     for line in sys.stdin:
-        print(handle(sessions, json.loads(line)), flush=True)
+        print(handle(sessions, line), flush=True)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,11 @@ from psycopg_pool import ConnectionPool
 from service import consume, emit
 
 TIMEOUT = os.environ.get("ORDER_TIMEOUT", "10 s")  # for payment and stock together
-COLUMNS = "id, customer, item, quantity, cents"
+FIELDS = {"customer": str, "item": str, "quantity": int, "cents": int}
+COLUMNS = "id, " + ", ".join(FIELDS)
+
+# What only a request can be blamed for.
+REFUSED = (ValueError, KeyError, TypeError, RecursionError, psycopg.DataError, psycopg.IntegrityError)
 
 # What an answer makes of an order: from which state, into which.
 TRANSITIONS = {
@@ -32,9 +36,18 @@ TRANSITIONS = {
 }
 
 
+def read_order(body: bytes) -> dict[str, Any]:
+    """PostgreSQL would round 1.5 cents, and take them."""
+    order = json.loads(body)
+    for field, kind in FIELDS.items():
+        if type(order[field]) is not kind:  # isinstance() would take true for an integer
+            raise TypeError(f"{field} is no {kind.__name__}")
+    return order
+
+
 def place(connection: psycopg.Connection, key: str, body: bytes) -> tuple[int, bytes]:
     """The request's key, the order, its event and the answer commit together. A repetition gets the same answer."""
-    request = json.loads(body)
+    request = read_order(body)
     scope = f"{request['customer']}:orders"  # a real service takes the caller from its credentials
     with connection.transaction(), connection.cursor(row_factory=dict_row) as cursor:
         begun = cursor.execute(
@@ -87,7 +100,8 @@ class Requests(BaseHTTPRequestHandler):
     pool: ConnectionPool
 
     def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
+        length = self.headers["Content-Length"] or ""
+        body = self.rfile.read(int(length)) if length.isdecimal() else b""
         key = self.headers["Idempotency-Key"]
         status, answer = 400, b"{}"
         if key:
@@ -97,7 +111,7 @@ class Requests(BaseHTTPRequestHandler):
             except psycopg.OperationalError as error:  # done or not, the client cannot know: it asks again
                 print(f"{key}: {error}", file=sys.stderr)
                 status = 503
-            except (ValueError, KeyError, TypeError, psycopg.DataError, psycopg.IntegrityError) as error:
+            except REFUSED as error:
                 print(f"{key}: {error!r}", file=sys.stderr)  # nothing of it has remained, the key neither
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
@@ -110,7 +124,7 @@ class Requests(BaseHTTPRequestHandler):
 
 
 def watch_time() -> None:
-    with psycopg.connect(autocommit=True) as connection:
+    with psycopg.connect(autocommit=True, client_encoding="UTF8") as connection:
         while True:
             cancel_late_orders(connection)
             time.sleep(0.5)
@@ -124,7 +138,8 @@ def end_of_thread(failure: threading.ExceptHookArgs) -> None:
 
 def main() -> None:
     check = ConnectionPool.check_connection
-    with ConnectionPool(kwargs={"autocommit": True}, min_size=1, max_size=8, check=check) as pool:
+    settings = {"autocommit": True, "client_encoding": "UTF8"}
+    with ConnectionPool(kwargs=settings, min_size=1, max_size=8, check=check) as pool:
         Requests.pool = pool
         server = ThreadingHTTPServer(("127.0.0.1", int(os.environ["PORT"])), Requests)
         threading.Thread(target=server.serve_forever, daemon=True).start()

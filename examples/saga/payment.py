@@ -17,12 +17,18 @@ def take(connection: psycopg.Connection, _: str, order: dict[str, Any]) -> None:
 
 
 def give_back(connection: psycopg.Connection, _: str, order: dict[str, Any]) -> None:
-    """order.placed came before, as it has the same key: if nothing was taken, nothing will be."""
+    """What was taken by our own record, whatever the event says by now.
+
+    order.placed came before, as it has the same key: if nothing was taken, nothing will be.
+    """
     refunded = connection.execute(
-        "update payments set state = 'refunded' where order_id = %(id)s and state = 'taken'", order
+        "with refunded as (update payments set state = 'refunded' where order_id = %(id)s and state = 'taken'"
+        " returning customer, cents)"
+        " update accounts set cents = accounts.cents + refunded.cents from refunded"
+        " where accounts.customer = refunded.customer",
+        order,
     ).rowcount
     if refunded:
-        connection.execute("update accounts set cents = cents + %(cents)s where customer = %(customer)s", order)
         emit(connection, "payment.refunded", order)
 
 

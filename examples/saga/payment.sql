@@ -1,4 +1,7 @@
 -- The database of the payment service.
+-- Topics of the saga's own, saga.order and so on: other examples emit orders too. The relay, which begins with the
+-- extension, reads it once.
+select format('alter database %I set outbox.topic_template = %L', current_database(), 'saga.{aggregate_type}') \gexec
 create extension if not exists outbox;
 
 create table accounts (customer text primary key, cents bigint not null check (cents >= 0));

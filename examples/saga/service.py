@@ -37,16 +37,20 @@ def consume(name: str, topics: list[str], handlers: dict[str, Handler]) -> None:
             "group.instance.id": name,  # the only process of its kind: started again, it has its partitions at once
             "auto.offset.reset": "earliest",
             "enable.auto.offset.store": False,
+            "allow.auto.create.topics": True,
+            "topic.metadata.refresh.interval.ms": 5000,  # how long a topic may stay unknown that others create
         }
     )
-    consumer.subscribe([f"outbox.event.{topic}" for topic in topics])
+    consumer.subscribe([f"saga.{topic}" for topic in topics])
     try:
-        with psycopg.connect(autocommit=True) as connection:
+        with psycopg.connect(autocommit=True, client_encoding="UTF8") as connection:
             while not stopping.is_set():
                 record = consumer.poll(0.5)
                 if record is None:
                     continue
                 if record.error():
+                    if record.error().code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                        continue  # nobody has emitted there yet; it is being created
                     raise KafkaException(record.error())
                 _handle(connection, name, record, handlers)
                 try:

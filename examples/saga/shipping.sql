@@ -1,4 +1,7 @@
 -- The database of the shipping service.
+-- Topics of the saga's own, saga.order and so on: other examples emit orders too. The relay, which begins with the
+-- extension, reads it once.
+select format('alter database %I set outbox.topic_template = %L', current_database(), 'saga.{aggregate_type}') \gexec
 create extension if not exists outbox;
 
 create table addresses (customer text primary key, address text not null);

@@ -34,15 +34,28 @@ duration()
         static_cast<int>(60 * std::atof(minutes != nullptr ? minutes : "1")));
 }
 
+constexpr const char *kRequest = R"(
+import http.client, os, sys
+connection = http.client.HTTPConnection("127.0.0.1", int(os.environ["PORT"]), timeout=10)
+connection.request("POST", "/orders", sys.argv[2].encode(), {"Idempotency-Key": sys.argv[1]})
+response = connection.getresponse()
+print(response.status, response.read().decode(), end="")
+)";
+
 // The servers, the services and the customers.
 class Saga
 {
 public:
-    Saga() : postgres_("saga")
+    enum class Customers
+    {
+        kNone,
+        kOrdering
+    };
+
+    explicit Saga(Customers customers) : postgres_("saga")
     {
         kafka_.start();
-        for (const char *topic : {"order", "payment", "stock", "shipping"})
-            kafka_.create_topic(std::string("outbox.event.") + topic);
+        // There are no topics yet.
         postgres_.init({{"outbox.bootstrap_servers", kafka_.bootstrap()},
                         {"outbox.backoff_max", "2s"},
                         {"max_worker_processes", "16"}});
@@ -55,14 +68,35 @@ public:
         services_.emplace_back(command("payment", {python(), "payment.py"}));
         services_.emplace_back(command("stock", {directory() + "/bin/stock"}));
         services_.emplace_back(command("shipping", {directory() + "/bin/shipping"}));
-        const Command customers = command("customers", {python(), "customers.py"});
-        answers_ = customers.output;
-        customers_ = std::make_unique<Process>(customers);
+        if (customers == Customers::kNone)
+            return;
+        const Command ordering = command("customers", {python(), "customers.py"});
+        answers_ = ordering.output;
+        customers_ = std::make_unique<Process>(ordering);
     }
 
+    Db connect(const std::string &database) { return {postgres_, database}; }
     PgCluster &postgres() { return postgres_; }
     RealKafka &kafka() { return kafka_; }
     Service &service(size_t index) { return services_.at(index); }
+
+    // What the order service answers: "201 {...}". Nothing if it does not.
+    std::string request(const std::string &key, const std::string &body)
+    {
+        Command request({python(), "-c", kRequest, key, body});
+        request.environment = {{"PORT", std::to_string(http_port_)}};
+        return run(request).output;
+    }
+
+    bool supervise_until(const std::function<bool()> &condition)
+    {
+        return wait_until(kSettleLimit,
+                          [&]
+                          {
+                              supervise();
+                              return condition();
+                          });
+    }
 
     void supervise_for(Milliseconds time)
     {
@@ -90,11 +124,9 @@ public:
     // Whether orders have ended in every way that there is.
     bool all_ways_taken()
     {
-        return wait_until(
-            kSettleLimit,
+        return supervise_until(
             [&]
             {
-                supervise();
                 return count("select count(distinct coalesce(reason, state)) from orders"
                              " where state in ('shipped', 'cancelled')") == kWays;
             });
@@ -104,25 +136,19 @@ public:
     bool customers_end()
     {
         customers_->signal(SIGTERM);
-        return wait_until(kSettleLimit,
-                          [&]
-                          {
-                              supervise();
-                              return !customers_->running();
-                          });
+        return supervise_until([&] { return !customers_->running(); });
     }
 
     // What report.py says when all adds up, or at last.
     Finished settle()
     {
         Finished report;
-        wait_until(kSettleLimit,
-                   [&]
-                   {
-                       supervise();
-                       report = this->report();
-                       return report.ok();
-                   });
+        supervise_until(
+            [&]
+            {
+                report = this->report();
+                return report.ok();
+            });
         return report;
     }
 
@@ -288,7 +314,7 @@ strike(Saga &saga, const Accident &accident, std::mt19937 &random,
 
 TEST(Saga, MoneyAndGoodsAddUpThoughEverythingIsKilledAtRandom)
 {
-    Saga saga;
+    Saga saga(Saga::Customers::kOrdering);
     std::mt19937 random(choose_seed());
     std::map<std::string, int> happened;
     const auto end = Clock::now() + duration();
@@ -322,4 +348,72 @@ TEST(Saga, MoneyAndGoodsAddUpThoughEverythingIsKilledAtRandom)
         ADD_FAILURE() << "server crash: " << line;
     saga.postgres().stop();
     saga.kafka().stop();
+}
+
+TEST(Saga, WhatIsUndoneIsWhatWasDoneAndOnce)
+{
+    Saga saga(Saga::Customers::kNone);
+    Db orders = saga.connect("orders");
+    Db payment = saga.connect("payment");
+    Db stock = saga.connect("stock");
+    // Events may be emitted once more, by a person say, and an order may have changed since.
+    const auto emit = [&](const std::string &type, int id, int quantity, int cents)
+    {
+        orders.exec("select outbox.emit('order', $1, $2, jsonb_build_object('id', ($1::text)::int,"
+                    " 'customer', 'c1', 'item', 'apple', 'quantity', $3::int, 'cents', $4::int))",
+                    id, type, quantity, cents);
+    };
+    emit("order.placed", 1, 2, 500);
+    emit("order.paid", 1, 2, 500);
+    for (const int id : {1, 1, 2})
+        emit("order.cancelled", id, 3, 999);
+    const auto processed = [](Db &db)
+    { return db.value("select count(*) from outbox.processed_events"); };
+    ASSERT_TRUE(
+        saga.supervise_until([&] { return processed(payment) == "4" && processed(stock) == "4"; }))
+        << processed(payment) << " and " << processed(stock) << " events processed";
+    EXPECT_EQ(payment.value("select cents from accounts where customer = 'c1'"), "100000000");
+    EXPECT_EQ(payment.value("select string_agg(event_type, ' ' order by seq) from outbox.events"),
+              "payment.taken payment.refunded");
+    EXPECT_EQ(stock.value("select on_hand from items where item = 'apple'"), "1000000");
+    EXPECT_EQ(stock.value("select string_agg(event_type, ' ' order by seq) from outbox.events"),
+              "stock.reserved stock.released");
+    saga.end_services();
+}
+
+TEST(Saga, ARequestThatIsNoOrderIsRefusedAndOneThatComesTwiceIsDoneOnce)
+{
+    Saga saga(Saga::Customers::kNone);
+    const std::string good = R"({"customer": "c1", "item": "apple", "quantity": 2, "cents": 500})";
+    std::string first;
+    ASSERT_TRUE(saga.supervise_until(
+        [&] { return (first = saga.request("a", good)).rfind("201", 0) == 0; }))
+        << first;
+    EXPECT_EQ(saga.request("a", good), first);
+    const std::vector<std::string> odd = {
+        "",
+        "no order",
+        "[]",
+        "{}",
+        std::string(100000, '['),
+        R"({"customer": 1, "item": "apple", "quantity": 2, "cents": 500})",
+        R"({"customer": "c\u0000", "item": "apple", "quantity": 2, "cents": 500})",
+        R"({"customer": "\ud800", "item": "apple", "quantity": 2, "cents": 500})",
+        R"({"customer": "c1", "item": null, "quantity": 2, "cents": 500})",
+        R"({"customer": "c1", "item": "apple", "quantity": 1.5, "cents": 500})",
+        R"({"customer": "c1", "item": "apple", "quantity": 2, "cents": 1.5})",
+        R"({"customer": "c1", "item": "apple", "quantity": 2, "cents": true})",
+        R"({"customer": "c1", "item": "apple", "quantity": -2, "cents": 500})",
+        R"({"customer": "c1", "item": "apple", "quantity": 3000000000, "cents": 500})"};
+    for (const std::string &body : odd)
+        EXPECT_EQ(saga.request("b", body), "400 {}") << body.substr(0, 100);
+    EXPECT_EQ(saga.request("", good), "400 {}");
+    EXPECT_EQ(saga.request(std::string(300, 'x'), good), "400 {}");
+    EXPECT_EQ(saga.request("a", good + " "), "422 {}");
+    Db orders = saga.connect("orders");
+    EXPECT_EQ(orders.value("select count(*) from orders"), "1");
+    EXPECT_EQ(orders.value("select count(*) from outbox.idempotency_keys"), "1");
+    ASSERT_TRUE(saga.supervise_until(
+        [&] { return orders.value("select state from orders") == "shipped"; }));
+    saga.end_services();
 }

@@ -24,6 +24,8 @@ public:
     // Asks it to end. The status, or nothing if it had to be killed.
     std::optional<int> stop(Milliseconds grace = std::chrono::seconds(20));
 
+    // Whether there is a process: none is while it waits to be started again.
+    bool started() const { return process_ != nullptr; }
     Process &process() { return *process_; }
     // What all its processes have said, and the end of it.
     std::string output() const;

@@ -40,10 +40,12 @@ languages()
     return all;
 }
 
-Shop::Shop(const Language &language)
+Shop::Shop(const Language &language, const std::string &encoding)
     : language_(language), database_(cluster(), TestDatabase::Extension::kNotInstalled),
       topic_(database_.name() + ".order")
 {
+    if (!encoding.empty())
+        create_again(encoding);
     Db(cluster(), "postgres")
         .exec("alter database " + database_.name() + " set outbox.topic_template = '" +
               database_.name() + ".{aggregate_type}'");
@@ -60,6 +62,15 @@ Shop::Shop(const Language &language)
     orders_ = std::make_unique<Service>(service);
     for (const char *log : {"consumer-1", "consumer-2"})
         consumers_.emplace_back(command(language.consumer, "billing", log));
+}
+
+void
+Shop::create_again(const std::string &encoding) const
+{
+    Db db(cluster(), "postgres");
+    db.exec("drop database " + database_.name());
+    db.exec("create database " + database_.name() + " encoding '" + encoding +
+            "' locale 'C' template template0");
 }
 
 void
@@ -82,7 +93,9 @@ Shop::command(const std::vector<std::string> &words, const std::string &user,
         command.argv[0] = command.directory + "/" + words[0];
     command.output = new_log(language_.name + "-" + database_.name() + "-" + log).string();
     write_file(command.output, "");
-    command.environment = {{"PGHOST", "127.0.0.1"},
+    // No locale, as services often have it.
+    command.environment = {{"LC_ALL", "C"},
+                           {"PGHOST", "127.0.0.1"},
                            {"PGPORT", std::to_string(cluster().port())},
                            {"PGDATABASE", database_.name()},
                            {"PGUSER", user},
@@ -95,8 +108,7 @@ Shop::command(const std::vector<std::string> &words, const std::string &user,
 void
 Shop::request(const std::string &customer, int cents)
 {
-    orders_->process().write_line(R"({"customer": ")" + customer + R"(", "cents": )" +
-                                  std::to_string(cents) + "}");
+    send(R"({"customer": ")" + customer + R"(", "cents": )" + std::to_string(cents) + "}");
 }
 
 size_t
@@ -122,10 +134,20 @@ Shop::supervise_until(Milliseconds limit, const std::function<bool()> &condition
 }
 
 testing::AssertionResult
-Shop::end()
+Shop::ask_to_end()
 {
     for (Service &consumer : consumers_)
+    {
+        if (!consumer.started())
+            return testing::AssertionFailure() << "a consumer has ended by itself\n" << said();
         consumer.process().signal(SIGTERM);
+    }
+    return testing::AssertionSuccess();
+}
+
+testing::AssertionResult
+Shop::ended()
+{
     for (Service &consumer : consumers_)
     {
         const std::optional<int> status = consumer.process().wait_for(std::chrono::seconds(20));

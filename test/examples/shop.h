@@ -39,25 +39,34 @@ class Shop
 public:
     static constexpr int kCustomers = 7;
 
-    explicit Shop(const Language &language);
+    // Its database has the cluster's encoding, or the one named.
+    explicit Shop(const Language &language, const std::string &encoding = "");
 
     Db connect() const { return database_.connect(); }
     const std::string &topic() const { return topic_; }
     std::vector<Service> &consumers() { return consumers_; }
 
     // Sends a line to the order service, and does not wait for its answer.
+    void send(const std::string &line) { orders_->process().write_line(line); }
     void request(const std::string &customer, int cents);
     // How many requests have got an answer: an order's number, or that it was refused.
     size_t placed() const { return count_lines("0123456789"); }
     size_t refused() const { return count_lines("r"); }
     // Starts consumers that have ended, and polls until the condition holds.
     bool supervise_until(Milliseconds limit, const std::function<bool()> &condition);
-    // Ends the order service by the end of its input, the consumers by SIGTERM.
-    testing::AssertionResult end();
+    // SIGTERM for the consumers, and whether they end of it, in order.
+    testing::AssertionResult ask_to_end();
+    testing::AssertionResult ended();
+    testing::AssertionResult end()
+    {
+        const testing::AssertionResult asked = ask_to_end();
+        return asked ? ended() : asked;
+    }
     // What the services have said, the end of it.
     std::string said() const;
 
 private:
+    void create_again(const std::string &encoding) const;
     void run_sql(const std::string &file) const;
     Command command(const std::vector<std::string> &words, const std::string &user,
                     const std::string &log) const;

@@ -13,9 +13,11 @@ import (
 	"log"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -26,13 +28,14 @@ import (
 // All processes that share the work have the same name.
 var name = cmp.Or(os.Getenv("CONSUMER"), "billing")
 
-// errUnreadable is the record's fault, as are errors of PostgreSQL about data (class 22) and constraints (class 23).
+// errUnreadable is the record's fault, as are errors of PostgreSQL about data (class 22), constraints (class 23) and
+// limits, such as that of an index (class 54).
 var errUnreadable = errors.New("no order")
 
 func isPoison(err error) bool {
 	var refusal *pgconn.PgError
 	return errors.Is(err, errUnreadable) ||
-		errors.As(err, &refusal) && (strings.HasPrefix(refusal.Code, "22") || strings.HasPrefix(refusal.Code, "23"))
+		errors.As(err, &refusal) && slices.Contains([]string{"22", "23", "54"}, refusal.Code[:2])
 }
 
 func header(record *kgo.Record, key string) string {
@@ -57,6 +60,9 @@ func process(ctx context.Context, pool *pgxpool.Pool, record *kgo.Record) error 
 		var order struct {
 			Customer *string
 			Cents    *int64
+		}
+		if !utf8.Valid(record.Value) { // encoding/json would replace what is not
+			return errUnreadable
 		}
 		if err := json.Unmarshal(record.Value, &order); err != nil {
 			return fmt.Errorf("%w: %w", errUnreadable, err)
@@ -106,7 +112,8 @@ func run(ctx context.Context, pool *pgxpool.Pool, client *kgo.Client) error {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	pool, err := pgxpool.New(context.Background(), "")
+	// pgx sends UTF-8 and does not say so: to a database in LATIN1 each byte would be a character.
+	pool, err := pgxpool.New(context.Background(), "client_encoding=UTF8")
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -58,7 +58,8 @@ func handle(ctx context.Context, pool *pgxpool.Pool, line []byte) (string, error
 	err := placeOrder(ctx, pool, &order)
 	var refusal *pgconn.PgError
 	switch {
-	case errors.As(err, &refusal) && strings.HasPrefix(refusal.Code, "23"): // a constraint, also one of the commit
+	// An error about data or, also from the commit, a constraint.
+	case errors.As(err, &refusal) && (strings.HasPrefix(refusal.Code, "22") || strings.HasPrefix(refusal.Code, "23")):
 		return "refused: " + refusal.Message, nil
 	case err != nil:
 		return "", err
@@ -68,16 +69,22 @@ func handle(ctx context.Context, pool *pgxpool.Pool, line []byte) (string, error
 
 func main() {
 	ctx := context.Background()
-	pool, err := pgxpool.New(ctx, "")
+	// pgx sends UTF-8 and does not say so: to a database in LATIN1 each byte would be a character.
+	pool, err := pgxpool.New(ctx, "client_encoding=UTF8")
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer pool.Close()
-	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+	lines := bufio.NewScanner(os.Stdin)
+	lines.Buffer(nil, 1<<20) // a line that is longer ends the program
+	for lines.Scan() {
 		answer, err := handle(ctx, pool, lines.Bytes())
 		if err != nil {
 			log.Fatal(err)
 		}
 		fmt.Println(answer)
+	}
+	if err := lines.Err(); err != nil {
+		log.Fatal(err)
 	}
 }

@@ -42,7 +42,8 @@ func Emit(ctx context.Context, tx pgx.Tx, eventType string, order Order) error {
 func Consume(name string, topics []string, handlers map[string]Handler) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	pool, err := pgxpool.New(context.Background(), "")
+	// pgx sends UTF-8 and does not say so: to a database in LATIN1 each byte would be a character.
+	pool, err := pgxpool.New(context.Background(), "client_encoding=UTF8")
 	if err != nil {
 		return err
 	}
@@ -53,6 +54,7 @@ func Consume(name string, topics []string, handlers map[string]Handler) error {
 		kgo.InstanceID(name), // the only process of its kind: started again, it has its partitions at once
 		kgo.ConsumeTopics(topics...),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+		kgo.AllowAutoTopicCreation(), // where nobody has emitted yet
 		kgo.AutoCommitMarks(),
 		kgo.BlockRebalanceOnPoll(),
 	)

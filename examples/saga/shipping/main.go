@@ -23,7 +23,7 @@ func ship(ctx context.Context, tx pgx.Tx, order service.Order) error {
 }
 
 func main() {
-	err := service.Consume("shipping", []string{"outbox.event.order"},
+	err := service.Consume("shipping", []string{"saga.order"},
 		map[string]service.Handler{"order.reserved": ship})
 	if err != nil {
 		log.Fatal(err)

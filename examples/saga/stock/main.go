@@ -26,22 +26,20 @@ func reserve(ctx context.Context, tx pgx.Tx, order service.Order) error {
 	return service.Emit(ctx, tx, "stock.reserved", order)
 }
 
-// order.paid came before, as it has the same key: if nothing was reserved, nothing will be.
+// release gives back what was reserved by our own record, whatever the event says by now. order.paid came before, as it
+// has the same key: if nothing was reserved, nothing will be.
 func release(ctx context.Context, tx pgx.Tx, order service.Order) error {
-	tag, err := tx.Exec(ctx, "update reservations set state = 'released' where order_id = $1 and state = 'reserved'",
-		order.ID)
+	tag, err := tx.Exec(ctx, "with released as (update reservations set state = 'released'"+
+		" where order_id = $1 and state = 'reserved' returning item, quantity)"+
+		" update items set on_hand = on_hand + quantity from released where items.item = released.item", order.ID)
 	if err != nil || tag.RowsAffected() == 0 {
-		return err
-	}
-	_, err = tx.Exec(ctx, "update items set on_hand = on_hand + $1 where item = $2", order.Quantity, order.Item)
-	if err != nil {
 		return err
 	}
 	return service.Emit(ctx, tx, "stock.released", order)
 }
 
 func main() {
-	err := service.Consume("stock", []string{"outbox.event.order"},
+	err := service.Consume("stock", []string{"saga.order"},
 		map[string]service.Handler{"order.paid": reserve, "order.cancelled": release})
 	if err != nil {
 		log.Fatal(err)

@@ -28,9 +28,9 @@ enum Failure {
 impl From<sqlx::Error> for Failure {
     fn from(error: sqlx::Error) -> Self {
         match &error {
-            // Errors about data, and constraints.
+            // Errors about data, constraints, and limits such as that of an index.
             sqlx::Error::Database(refusal)
-                if refusal.code().is_some_and(|code| code.starts_with("22") || code.starts_with("23")) =>
+                if refusal.code().is_some_and(|code| ["22", "23", "54"].contains(&&code[..2])) =>
             {
                 Failure::Poison(refusal.to_string())
             }
@@ -89,10 +89,19 @@ async fn consume(pool: &PgPool, name: &str, record: &BorrowedMessage<'_>) -> sql
 
 async fn run(pool: &PgPool, name: &str, consumer: &StreamConsumer) -> Result<(), Box<dyn Error>> {
     let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?; // Ctrl-C
     loop {
         let record = tokio::select! {
             _ = terminate.recv() => return Ok(()),
-            record = consumer.recv() => record?,
+            _ = interrupt.recv() => return Ok(()),
+            record = consumer.recv() => record,
+        };
+        let record = match record {
+            // Kafka is away. librdkafka connects again by itself.
+            Err(KafkaError::MessageConsumption(
+                RDKafkaErrorCode::BrokerTransportFailure | RDKafkaErrorCode::AllBrokersDown,
+            )) => continue,
+            record => record?,
         };
         consume(pool, name, &record).await?;
         // After the commit; Kafka gets it with the next one of every five seconds.

@@ -53,15 +53,17 @@ async fn place_order(pool: &PgPool, order: &Order) -> sqlx::Result<i64> {
 // end: emit
 
 /// An error is only what the request is not to be blamed for.
-async fn handle(pool: &PgPool, line: &str) -> sqlx::Result<String> {
-    let order = match serde_json::from_str(line) {
+async fn handle(pool: &PgPool, line: &[u8]) -> sqlx::Result<String> {
+    let order = match serde_json::from_slice(line) {
         Ok(order) => order,
         Err(error) => return Ok(format!("refused: {error}")),
     };
     match place_order(pool, &order).await {
         Ok(order_id) => Ok(order_id.to_string()),
-        // A constraint, also one of the commit.
-        Err(sqlx::Error::Database(refusal)) if refusal.code().is_some_and(|code| code.starts_with("23")) => {
+        // An error about data or, also from the commit, a constraint.
+        Err(sqlx::Error::Database(refusal))
+            if refusal.code().is_some_and(|code| code.starts_with("22") || code.starts_with("23")) =>
+        {
             Ok(format!("refused: {}", refusal.message()))
         }
         Err(error) => Err(error),
@@ -71,8 +73,8 @@ async fn handle(pool: &PgPool, line: &str) -> sqlx::Result<String> {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let pool = PgPool::connect_with(PgConnectOptions::new()).await?;
-    let mut lines = BufReader::new(stdin()).lines();
-    while let Some(line) = lines.next_line().await? {
+    let mut lines = BufReader::new(stdin()).split(b'\n');
+    while let Some(line) = lines.next_segment().await? {
         println!("{}", handle(&pool, &line).await?);
     }
     Ok(())

@@ -1,8 +1,10 @@
 package shop;
 
 import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.DeserializationFeature;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
 import java.sql.Connection;
 import java.sql.DriverManager;
 import java.sql.SQLException;
@@ -13,22 +15,23 @@ import org.apache.kafka.clients.consumer.CommitFailedException;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.errors.RebalanceInProgressException;
-import org.apache.kafka.common.errors.WakeupException;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
 /**
  * Billing: adds up what each customer owes, each order once, however often its event arrives. PGHOST, PGPORT,
- * PGDATABASE and PGUSER name the database, KAFKA the brokers. SIGTERM ends it in order. An exception that no record
- * causes ends it: start it again, as systemd or Kubernetes would, and it continues where it was.
+ * PGDATABASE, PGUSER and PGPASSWORD name the database, KAFKA the brokers. SIGTERM ends it in order. An exception that
+ * no record causes ends it: start it again, as systemd or Kubernetes would, and it continues where it was.
  */
 class Billing {
-    private static final ObjectMapper JSON = new ObjectMapper();
+    private static final ObjectMapper JSON =
+            new ObjectMapper().enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS);
     /** All processes that share the work have the same name. */
     private static final String NAME = System.getenv().getOrDefault("CONSUMER", "billing");
+    private static volatile boolean stopping;
 
     private static String header(ConsumerRecord<byte[], byte[]> record, String key) {
         var header = record.headers().lastHeader(key);
-        return header == null || header.value() == null ? null : new String(header.value());
+        return header == null || header.value() == null ? null : new String(header.value(), StandardCharsets.UTF_8);
     }
 
     // begin: consume
@@ -48,18 +51,21 @@ class Billing {
         try (var effect = connection.prepareStatement("""
                 insert into balances as b values (?, 1, cast(? as bigint)) on conflict (customer)
                 do update set orders = b.orders + 1, cents = b.cents + excluded.cents""")) {
-            effect.setString(1, order.path("customer").asText(null));
+            effect.setString(1, order.path("customer").textValue()); // null unless it is a text
             effect.setString(2, order.path("cents").asText(null));
             effect.executeUpdate();
         }
     }
     // end: consume
 
-    /** What only the record is to blame for: no JSON, errors about data (class 22), constraints (class 23). */
+    /**
+     * What only the record is to blame for: no JSON, errors about data (class 22), constraints (class 23), and limits,
+     * such as that of an index (class 54).
+     */
     private static boolean isPoison(Exception error) {
         return error instanceof JsonProcessingException
                 || error instanceof SQLException refusal && refusal.getSQLState() != null
-                        && refusal.getSQLState().matches("2[23].*");
+                        && refusal.getSQLState().matches("(22|23|54).*");
     }
 
     private static void setAside(Connection connection, ConsumerRecord<byte[], byte[]> record, Exception error)
@@ -80,10 +86,10 @@ class Billing {
         try {
             process(connection, record);
         } catch (Exception error) {
-            connection.rollback(); // the mark too
             if (!isPoison(error)) {
-                throw error;
+                throw error; // which ends the connection, and with it the transaction
             }
+            connection.rollback(); // the mark too
             setAside(connection, record, error);
         }
         connection.commit();
@@ -91,7 +97,7 @@ class Billing {
 
     private static void run(Connection connection, KafkaConsumer<byte[], byte[]> consumer) throws Exception {
         connection.setAutoCommit(false); // with it, each statement would be a transaction
-        while (true) {
+        while (!stopping) {
             for (var record : consumer.poll(Duration.ofSeconds(1))) {
                 consume(connection, record);
             }
@@ -115,7 +121,7 @@ class Billing {
         var consumer = new KafkaConsumer<>(settings, bytes, bytes);
         var main = Thread.currentThread();
         Runtime.getRuntime().addShutdownHook(new Thread(() -> {
-            consumer.wakeup(); // poll() throws
+            stopping = true; // with wakeup() the offsets of the last records would not be committed
             try {
                 main.join();
             } catch (InterruptedException error) {
@@ -123,11 +129,10 @@ class Billing {
             }
         }));
         try (consumer; // leaves the group at its end
-                var connection = DriverManager.getConnection(Database.url(System.getenv()), System.getenv("PGUSER"), "")) {
+                var connection = DriverManager.getConnection(Database.url(System.getenv()), System.getenv("PGUSER"),
+                        Database.password(System.getenv()))) {
             consumer.subscribe(List.of(System.getenv().getOrDefault("TOPIC", "outbox.event.order")));
             run(connection, consumer);
-        } catch (WakeupException end) {
-            // as asked
         }
     }
 }

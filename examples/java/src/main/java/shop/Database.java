@@ -8,4 +8,8 @@ class Database {
         return "jdbc:postgresql://%s:%s/%s".formatted(environment.getOrDefault("PGHOST", "localhost"),
                 environment.getOrDefault("PGPORT", "5432"), environment.get("PGDATABASE"));
     }
+
+    static String password(Map<String, String> environment) {
+        return environment.getOrDefault("PGPASSWORD", "");
+    }
 }
