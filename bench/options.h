@@ -9,6 +9,7 @@
 #include "bench/measure/growth.h"
 #include "bench/measure/latency.h"
 #include "bench/measure/steady.h"
+#include "bench/measure/webhook.h"
 #include "support/pg_cluster.h"
 #include "support/tree.h"
 
@@ -26,6 +27,7 @@ struct Options
     ApplicationOptions application;
     SteadyOptions steady;
     GrowthOptions growth;
+    WebhookOptions webhook;
     test::Settings settings;                         // PostgreSQL's
     std::string directory = test::in_build("bench"); // of the figures
 };

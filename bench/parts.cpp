@@ -1,9 +1,13 @@
 #include "parts.h"
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "bench/measure/idempotency_cost.h"
+#include "bench/measure/nats.h"
 #include "bench/measure/profile.h"
+#include "bench/measure/rabbitmq.h"
+#include "bench/measure/subscriptions.h"
 #include "bench/measure/tuning.h"
 #include "bench/measure/write_cost.h"
 
@@ -56,6 +60,14 @@ growth_seconds(const Options &options)
                                               (1 / kEmitsASecond + 3e-6) +
                                           2 * databases + 7);
     return seconds;
+}
+
+// RabbitMQ takes a tenth of what Kafka takes, NATS a quarter: with fewer events the start of the
+// relay's process would be a part of what is measured.
+int64_t
+rabbitmq_events(const Options &options)
+{
+    return std::max<int64_t>(options.drain.events / 5, 1);
 }
 
 Json
@@ -119,6 +131,39 @@ parts()
         {"growth", "Growth: backlogs, clients, databases", true, growth_seconds,
          [](Servers &servers, const Options &options)
          { return to_json(measure_growth(servers, options.growth, options.rounds)); }},
+
+        {"subscriptions", "Subscriptions: what each further one costs", true,
+         [](const Options &options)
+         {
+             return per_round(options, 3 * (options.latency.seconds + 8) +
+                                           static_cast<double>(options.drain.events) *
+                                               (2 / kEmitsASecond + 8e-6) +
+                                           45);
+         },
+         [](Servers &servers, const Options &options)
+         {
+             return to_json(measure_subscriptions(servers, options.write_events,
+                                                  options.drain.events, options.latency,
+                                                  options.rounds));
+         }},
+
+        {"webhook", "Webhooks", true,
+         [](const Options &options)
+         { return per_round(options, 2.0 * options.webhook.seconds + 15); },
+         [](Servers &servers, const Options &options)
+         { return to_json(measure_webhook(servers, options.webhook, options.rounds)); }},
+
+        {"rabbitmq", "Drain of a backlog to RabbitMQ", true,
+         [](const Options &options)
+         { return per_round(options, 40 * rabbitmq_events(options) / 200000.0) + 20; },
+         [](Servers &servers, const Options &options)
+         { return to_json(measure_rabbitmq(servers, rabbitmq_events(options), options.rounds)); }},
+
+        {"nats", "Drain of a backlog to NATS", true,
+         [](const Options &options)
+         { return per_round(options, static_cast<double>(options.drain.events) / 20000) + 5; },
+         [](Servers &servers, const Options &options)
+         { return to_json(measure_nats(servers, options.drain.events, options.rounds)); }},
 
         {"tuning", "Settings of the peers", false, [](const Options &) { return 360.0; },
          [](Servers &servers, const Options &options)

@@ -39,7 +39,7 @@ relay_config(const std::string &bootstrap, const test::KafkaProperties &properti
     settings.property_count = added.size();
     settings.max_messages = kMaxInFlight;
     settings.max_bytes = kMaxInFlightBytes;
-    kafka::Secrets secrets;
+    Secrets secrets;
     Failure why;
     kafka::ClientConfig config = kafka::make_client_config(settings, secrets, why);
     if (config == nullptr)
