@@ -7,22 +7,29 @@
 #   scripts/deps.sh examples check, and the languages of examples/ (LANGUAGES="python go": only these) that have no
 #                            program in the PATH yet
 #   scripts/deps.sh deb      to build the Debian packages
+#   scripts/deps.sh docs     to build the documentation as a site
 #   scripts/deps.sh lint     also for "make format" and "make lint"
-#   scripts/deps.sh monitoring  check, and Prometheus with its exporters; none of them is made a service of the machine
+#   scripts/deps.sh monitoring  check, and Prometheus with its exporters
+# No package's service is started, or made one of the machine: the programs only.
 # It says what it is about to install and uses sudo when not run by root. DEPS=skip leaves packages alone.
 # With PG_CONFIG set, or a pg_config in the PATH that comes with a server and its headers, PostgreSQL is left
 # alone too; otherwise it is the distribution's version (Debian 12: 15, Debian 13: 17, Ubuntu 24.04: 16).
 set -euo pipefail
 
-build_packages=(g++ make pkg-config libpq-dev librdkafka-dev libcli11-dev libfmt-dev kcat)
+build_packages=(g++ make pkg-config libpq-dev libcli11-dev libfmt-dev kcat)
+# And what the sinks are built with: each says so in its folder.
+mapfile -t sink_packages < <(sed -n 's/^SINK_[a-z0-9_]*_DEV *:= *\(.*\)/\1/p' \
+    "$(dirname "${BASH_SOURCE[0]}")"/../bgworker/sinks/*/sink.mk | tr -s ' ' '\n')
+build_packages+=("${sink_packages[@]}")
 ctl_packages=(g++ make libpq-dev librdkafka-dev libcli11-dev libfmt-dev nlohmann-json3-dev)
 # redis-tools holds Redis's server program too; the package redis-server would start it for the machine.
 check_packages=(libgtest-dev libgmock-dev nlohmann-json3-dev man-db mandoc maven default-jre-headless
-    libhiredis-dev redis-tools pgbouncer cmake)
-bench_packages=(nlohmann-json3-dev maven default-jre-headless gnuplot-nox python3)
+    libhiredis-dev redis-tools pgbouncer cmake libssl-dev openssl python3-venv rabbitmq-server python3-pika nats-server)
+bench_packages=(nlohmann-json3-dev maven default-jre-headless gnuplot-nox python3 rabbitmq-server nats-server)
 lint_packages=(clang-format clang-tidy)
-service_packages=(prometheus prometheus-postgres-exporter prometheus-sql-exporter)
-monitoring_packages=("${service_packages[@]}" curl)
+docs_packages=(python3 python3-venv)
+service_packages=(rabbitmq-server nats-server prometheus prometheus-postgres-exporter prometheus-sql-exporter)
+monitoring_packages=(prometheus prometheus-postgres-exporter prometheus-sql-exporter curl)
 
 # The packages of a language's example: "program package" each.
 language_packages() {
@@ -102,8 +109,13 @@ without_services() {
     [ "$ours" = no ] || "${as_root[@]}" rm -f "$policy"
     for package in "${new[@]}"; do
         installed "$package" || continue
-        "${as_root[@]}" deb-systemd-helper disable "$package.service" >/dev/null ||
-            say "could not keep $package from starting at the next boot: systemctl disable $package"
+        local unit units=("$package.service")
+        # Erlang's port mapper comes with it.
+        [ "$package" != rabbitmq-server ] || units+=(epmd.service epmd.socket)
+        for unit in "${units[@]}"; do
+            "${as_root[@]}" deb-systemd-helper disable "$unit" >/dev/null ||
+                say "could not keep $unit from starting at the next boot: systemctl disable $unit"
+        done
     done
     return "$status"
 }
@@ -120,9 +132,9 @@ apt_get() {
     return "$status"
 }
 
-# What debian/control.in says, and what every package of Debian is built with.
+# What debian/control.in says, what the sinks are built with, and what every package of Debian is.
 deb_packages() {
-    printf '%s\n' build-essential fakeroot
+    printf '%s\n' build-essential fakeroot "${sink_packages[@]}"
     sed -n '/^Build-Depends:/,/^[^ ]*:/s/^ \([a-z0-9.+-]*\).*/\1/p' "$(dirname "${BASH_SOURCE[0]}")/../debian/control.in" |
         sed s/-compat$//
 }
@@ -131,7 +143,8 @@ case ${1:-} in
 build) packages=("${build_packages[@]}") ;;
 ctl) packages=("${ctl_packages[@]}") ;;
 check) packages=("${build_packages[@]}" "${check_packages[@]}") ;;
-deb) mapfile -t packages < <(deb_packages) ;;
+deb) mapfile -t packages < <(deb_packages | awk '!named[$0]++') ;;
+docs) packages=("${docs_packages[@]}") ;;
 examples)
     mapfile -t packages < <(examples_packages)
     packages+=("${build_packages[@]}" "${check_packages[@]}")
@@ -139,7 +152,7 @@ examples)
 bench) packages=("${build_packages[@]}" "${bench_packages[@]}") ;;
 monitoring) packages=("${build_packages[@]}" "${check_packages[@]}" "${monitoring_packages[@]}") ;;
 lint) packages=("${build_packages[@]}" "${check_packages[@]}" "${bench_packages[@]}" "${lint_packages[@]}") ;;
-*) fail "usage: scripts/deps.sh build|ctl|check|bench|deb|lint|monitoring|examples" ;;
+*) fail "usage: scripts/deps.sh build|ctl|check|bench|deb|docs|lint|monitoring|examples" ;;
 esac
 
 if [ "${DEPS:-}" = skip ]; then
@@ -147,9 +160,12 @@ if [ "${DEPS:-}" = skip ]; then
     exit 0
 fi
 
-# outboxctl needs the client's library only; packages are built with the headers of every PostgreSQL.
+# outboxctl needs the client's library only; packages are built with the headers of every PostgreSQL; pages with none.
 need_postgresql=no
-[ "${1:-}" = ctl ] || [ "${1:-}" = deb ] || have_postgresql || need_postgresql=yes
+case ${1:-} in
+ctl | deb | docs) ;;
+*) have_postgresql || need_postgresql=yes ;;
+esac
 if [ "$need_postgresql" = yes ] && chosen_postgresql; then
     fail "PG_CONFIG is $PG_CONFIG, but there is no server with its headers to be found through it"
 fi
@@ -186,7 +202,5 @@ if [ "$need_postgresql" = yes ]; then
 fi
 
 say "about to install with apt-get: ${missing[*]}"
-only_programs=()
-[ "${1:-}" != monitoring ] || only_programs=(without_services)
-"${only_programs[@]}" without_machine_cluster apt_get install -y --no-install-recommends "${missing[@]}" ||
+without_services without_machine_cluster apt_get install -y --no-install-recommends "${missing[@]}" ||
     fail "apt-get could not install the packages; see above"

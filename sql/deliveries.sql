@@ -53,7 +53,8 @@ create table outbox.pauses (
   paused_at timestamptz not null default pg_catalog.now(),
   paused_by name not null default session_user,
   reason text,
-  subscription text collate "C" not null default 'default'
+  subscription text collate "C" not null default 'default',
+  gone text
 );
 comment on table outbox.pauses is 'Holds a row while the relay is paused; see outbox.pause().';
 comment on column outbox.pauses.paused_at is 'Since when.';

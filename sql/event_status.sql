@@ -5,16 +5,19 @@ select
   e.id, e.aggregate_type, e.aggregate_id, e.event_type, e.payload, e.payload_bytes, e.headers,
   e.partition_key, e.schema_version, e.created_at, e.seq,
   case when d.state operator(pg_catalog.=) 'FAILED' or d.state operator(pg_catalog.=) 'DISCARDED' then d.state
-       when d.seq is not null or not v.passed then 'NEW'
+       when d.seq is not null then 'NEW'
+       when v.missed then 'MISSED'
+       when not v.passed then 'NEW'
        else 'PUBLISHED' end as status,
   -- What the relay tries in vain while Kafka cannot be reached is the head of the line.
   case when d.seq is not null then d.attempts
+       when v.missed then 0
        when v.passed then 1
        when v.head then r.consecutive_failures
        else 0 end as attempts,
   case when d.seq is not null then d.next_attempt_at
        when v.head then r.next_attempt_at end as next_attempt_at,
-  case when v.passed and d.seq is null and e.xid operator(pg_catalog.>) 0 then
+  case when v.passed and not v.missed and d.seq is null and e.xid operator(pg_catalog.>) 0 then
     coalesce(
       (select t.published_at from outbox.ticks t
         where t.next_xid operator(pg_catalog.>) e.xid and outbox.visible_in(e.xid, t.snapshot)
@@ -33,9 +36,14 @@ cross join lateral (
   select coalesce(outbox.visible_in(e.xid, p.from_snapshot)
                   or (e.seq operator(pg_catalog.<=) p.last_seq and outbox.visible_in(e.xid, p.to_snapshot)), false)
 ) as w (passed)
+left join lateral (
+  select o.takes from outbox.subscription_history o
+  where o.subscription operator(pg_catalog.=) 'default' and not outbox.visible_in(e.xid, o.since)
+  order by o.number desc limit 1) h on true
 cross join lateral (
-  select w.passed, not w.passed and r.consecutive_failures operator(pg_catalog.>) 0
+  select w.passed, not coalesce(h.takes, true) and e.xid operator(pg_catalog.>) 0 as missed,
+    not w.passed and coalesce(h.takes, true) and r.consecutive_failures operator(pg_catalog.>) 0
                    and e.created_at operator(pg_catalog.<=) r.last_error_at
-) as v (passed, head);
+) as v (passed, missed, head);
 comment on view outbox.event_status is
-  'Every event with its delivery status: NEW, PUBLISHED, FAILED or DISCARDED, attempts, next_attempt_at, published_at, last_error.';
+  'Every event with its delivery status: NEW, PUBLISHED, FAILED or DISCARDED, or MISSED when `default` was detached; attempts, next_attempt_at, published_at, last_error.';

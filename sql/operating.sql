@@ -2,6 +2,24 @@
 -- (extension/trust/as_owner.cpp), and then calls the function of the same name with the suffix _as_owner, which no role is granted.
 -- Upgrades run this file too: "or replace" everywhere.
 
+create or replace function outbox.require_subscription(name text)
+returns void
+language plpgsql volatile parallel unsafe
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if require_subscription.name is distinct from 'default' then
+    -- It stays up to the end of the transaction, also one whose snapshot is older than its end.
+    perform from outbox.subscriptions s where s.name = require_subscription.name for key share;
+    if not found then
+      perform outbox.raise_no_subscription(require_subscription.name);
+    end if;
+  end if;
+end
+$$;
+comment on function outbox.require_subscription(text) is
+  'For functions that name a subscription: an error unless there is one, which then stays up to the end of the transaction.';
+
 -- Locks and returns the row of an event; raises an error that says why there is nothing to settle.
 create or replace function outbox.delivery_to_settle(event_id uuid, subscription text)
 returns outbox.deliveries
@@ -11,6 +29,7 @@ as $$
 declare
   delivery outbox.deliveries;
 begin
+  perform outbox.hold_subscriptions(false);
   if delivery_to_settle.event_id is null then
     raise exception using errcode = 'null_value_not_allowed', message = 'event_id must not be null',
       hint = 'The view outbox.dead_letters shows the ids of failed events.';
@@ -20,12 +39,7 @@ begin
   if found then
     return delivery;
   end if;
-  if delivery_to_settle.subscription <> 'default'
-      and not exists (select from outbox.subscriptions s where s.name = delivery_to_settle.subscription) then
-    raise exception using errcode = 'undefined_object',
-      message = format('there is no subscription "%s"', delivery_to_settle.subscription),
-      hint = 'The view outbox.subscription_status shows which there are.';
-  end if;
+  perform outbox.require_subscription(delivery_to_settle.subscription);
   if exists (select from outbox.events e where e.id = delivery_to_settle.event_id) then
     raise exception using errcode = 'object_not_in_prerequisite_state',
       message = format('event %s has not failed', delivery_to_settle.event_id),
@@ -101,7 +115,8 @@ create or replace function outbox.retry_failed_as_owner(
   aggregate_type text,
   event_type text,
   since timestamptz,
-  max int)
+  max int,
+  subscription text)
 returns int
 language plpgsql volatile parallel unsafe
 set search_path = pg_catalog, pg_temp
@@ -109,13 +124,15 @@ as $$
 declare
   count int;
 begin
+  perform outbox.hold_subscriptions(false);
+  perform outbox.require_subscription(retry_failed_as_owner.subscription);
   if retry_failed_as_owner.max is null or retry_failed_as_owner.max < 1 then
     raise exception using errcode = 'invalid_parameter_value', message = 'max must be at least 1';
   end if;
   with chosen as (
     select d.seq, d.subscription from outbox.deliveries d
       join outbox.events e on e.xid = d.xid and e.seq = d.seq and e.slot = d.slot
-      where d.subscription = 'default' and d.state = 'FAILED'
+      where d.subscription = retry_failed_as_owner.subscription and d.state = 'FAILED'
         and (retry_failed_as_owner.aggregate_type is null or e.aggregate_type = retry_failed_as_owner.aggregate_type)
         and (retry_failed_as_owner.event_type is null or e.event_type = retry_failed_as_owner.event_type)
         and (retry_failed_as_owner.since is null or d.failed_at >= retry_failed_as_owner.since)
@@ -127,6 +144,14 @@ begin
   return count;
 end
 $$;
+comment on function outbox.retry_failed_as_owner(text, text, timestamptz, int, text) is
+  'The body of outbox.retry_failed().';
+
+create or replace function outbox.retry_failed_as_owner(aggregate_type text, event_type text, since timestamptz, max int)
+returns int
+language sql volatile parallel unsafe
+set search_path = pg_catalog, pg_temp
+as $$ select outbox.retry_failed_as_owner(aggregate_type, event_type, since, max, 'default') $$;
 comment on function outbox.retry_failed_as_owner(text, text, timestamptz, int) is
   'The body of outbox.retry_failed().';
 
@@ -141,6 +166,14 @@ set search_path = pg_catalog, pg_temp
 as 'MODULE_PATHNAME', 'outbox_as_owner';
 comment on function outbox.retry_failed(text, text, timestamptz, int) is
   'As outbox.retry() for failed events of a type (null: all), first refused since a time, oldest first, at most max. Returns how many.';
+
+create or replace function outbox.retry_failed(aggregate_type text, event_type text, since timestamptz, max int, subscription text)
+returns int
+language c volatile parallel unsafe security definer
+set search_path = pg_catalog, pg_temp
+as 'MODULE_PATHNAME', 'outbox_as_owner';
+comment on function outbox.retry_failed(text, text, timestamptz, int, text) is
+  'The same for what this subscription has set aside.';
 
 create or replace function outbox.discard_as_owner(event_id uuid, reason text, subscription text)
 returns boolean
@@ -192,104 +225,6 @@ as 'MODULE_PATHNAME', 'outbox_as_owner';
 comment on function outbox.discard(uuid, text, text) is
   'The same for an event that this subscription has set aside.';
 
-create or replace function outbox.pause_as_owner(reason text, subscription text)
-returns boolean
-language plpgsql volatile parallel unsafe
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  if length(pause_as_owner.reason) > 1000 then
-    raise exception using errcode = 'string_data_right_truncation',
-      message = 'reason is longer than 1000 characters',
-      detail = format('It has %s characters.', length(pause_as_owner.reason)),
-      hint = 'It is shown wherever the pause is; name a place where the rest can be read.';
-  end if;
-  lock table outbox.pauses in share row exclusive mode;
-  if coalesce(pause_as_owner.subscription, '') <> 'default' then
-    -- It is not dropped before the pause is there.
-    perform from outbox.subscriptions s where s.name = pause_as_owner.subscription for key share;
-    if not found then
-      raise exception using errcode = 'undefined_object',
-        message = format('there is no subscription "%s"', coalesce(pause_as_owner.subscription, 'null')),
-        hint = 'The view outbox.subscription_status shows which there are.';
-    end if;
-  end if;
-  if exists (select from outbox.pauses p where p.subscription = pause_as_owner.subscription) then
-    return false;
-  end if;
-  insert into outbox.pauses (reason, subscription) values (pause_as_owner.reason, pause_as_owner.subscription);
-  perform outbox.notify_relay();
-  return true;
-end
-$$;
-comment on function outbox.pause_as_owner(text, text) is
-  'The body of outbox.pause().';
-
-create or replace function outbox.pause_as_owner(reason text)
-returns boolean
-language sql volatile parallel unsafe
-set search_path = pg_catalog, pg_temp
-as $$ select outbox.pause_as_owner(reason, 'default') $$;
-comment on function outbox.pause_as_owner(text) is
-  'The body of outbox.pause().';
-
-create or replace function outbox.pause(reason text default null)
-returns boolean
-language c volatile parallel unsafe security definer
-set search_path = pg_catalog, pg_temp
-as 'MODULE_PATHNAME', 'outbox_as_owner';
-comment on function outbox.pause(text) is
-  'Makes the relay stop publishing until outbox.resume(), also across restarts, for a reason of at most 1000 characters. Events are kept. False when it was paused already.';
-
-create or replace function outbox.pause(reason text, subscription text)
-returns boolean
-language c volatile parallel unsafe security definer
-set search_path = pg_catalog, pg_temp
-as 'MODULE_PATHNAME', 'outbox_as_owner';
-comment on function outbox.pause(text, text) is
-  'The same for the relay of this subscription.';
-
-create or replace function outbox.resume_as_owner(subscription text)
-returns boolean
-language plpgsql volatile parallel unsafe
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  delete from outbox.pauses p where p.subscription = resume_as_owner.subscription;
-  if not found then
-    return false;
-  end if;
-  perform outbox.notify_relay();
-  return true;
-end
-$$;
-comment on function outbox.resume_as_owner(text) is
-  'The body of outbox.resume().';
-
-create or replace function outbox.resume_as_owner()
-returns boolean
-language sql volatile parallel unsafe
-set search_path = pg_catalog, pg_temp
-as $$ select outbox.resume_as_owner('default') $$;
-comment on function outbox.resume_as_owner() is
-  'The body of outbox.resume().';
-
-create or replace function outbox.resume()
-returns boolean
-language c volatile parallel unsafe security definer
-set search_path = pg_catalog, pg_temp
-as 'MODULE_PATHNAME', 'outbox_as_owner';
-comment on function outbox.resume() is
-  'Ends outbox.pause(). False when the relay was not paused.';
-
-create or replace function outbox.resume(subscription text)
-returns boolean
-language c volatile parallel unsafe security definer
-set search_path = pg_catalog, pg_temp
-as 'MODULE_PATHNAME', 'outbox_as_owner';
-comment on function outbox.resume(text) is
-  'The same for the relay of this subscription.';
-
 create or replace function outbox.replay_as_owner(
   aggregate_type text,
   event_type text,
@@ -300,6 +235,7 @@ create or replace function outbox.replay_as_owner(
   rate_per_second int,
   dry_run boolean,
   topic text,
+  subscription text,
   out replay_id uuid)
 language plpgsql volatile parallel unsafe
 set search_path = pg_catalog, pg_temp
@@ -309,6 +245,14 @@ declare
   database constant oid := (select d.oid from pg_database d where d.datname = current_database());
   matched bigint;
 begin
+  -- First of all: it is not dropped before the replay is there, or the drop has come first.
+  perform outbox.hold_subscriptions(false);
+  perform outbox.require_subscription(replay_as_owner.subscription);
+  if outbox.is_detached(replay_as_owner.subscription) then
+    raise exception using errcode = 'object_not_in_prerequisite_state',
+      message = format('subscription "%s" is detached', replay_as_owner.subscription),
+      hint = 'Attach it first, with outbox.attach_subscription().';
+  end if;
   if replay_as_owner.dry_run is null then
     raise exception using errcode = 'null_value_not_allowed', message = 'dry_run must not be null',
       hint = 'true counts the events, false replays them.';
@@ -325,11 +269,13 @@ begin
   replay_id := outbox.uuid_v7();
   if replay_as_owner.dry_run then
     select count(*) into matched
-      from outbox.replayable_events(replay_as_owner.aggregate_type, replay_as_owner.event_type, replay_as_owner.aggregate_id, replay_as_owner.since, replay_as_owner.until);
+      from outbox.replayable_events(replay_as_owner.aggregate_type, replay_as_owner.event_type, replay_as_owner.aggregate_id, replay_as_owner.since, replay_as_owner.until,
+        replay_as_owner.subscription);
   else
     -- One asks after the other, which the relay does not notice.
     lock table outbox.replay_requests in share update exclusive mode;
-    if (select count(*) from outbox.replay_requests r where r.state in ('QUEUED', 'RUNNING')) >= 16 then
+    if (select count(*) from outbox.replay_requests r
+        where r.subscription = replay_as_owner.subscription and r.state in ('QUEUED', 'RUNNING')) >= 16 then
       raise exception using errcode = 'configuration_limit_exceeded', message = '16 replays wait or run already',
         hint = 'Wait for one to end, or cancel one with outbox.cancel_replay(); see outbox.replays.';
     end if;
@@ -338,7 +284,8 @@ begin
     with chosen as (
       select o.seq, o.xid, o.slot, row_number() over (order by o.seq, o.xid) - 1 as n
       from (select t.seq, t.xid, t.slot
-            from outbox.replayable_events(replay_as_owner.aggregate_type, replay_as_owner.event_type, replay_as_owner.aggregate_id, replay_as_owner.since, replay_as_owner.until) t
+            from outbox.replayable_events(replay_as_owner.aggregate_type, replay_as_owner.event_type, replay_as_owner.aggregate_id, replay_as_owner.since, replay_as_owner.until,
+              replay_as_owner.subscription) t
             order by t.seq, t.xid limit replay_as_owner.max_count + 1) o),
     listed as (
       insert into outbox.replay_events (replay_id, chunk, held_slots, seqs, xids, slots)
@@ -348,13 +295,15 @@ begin
     select count(*) into matched from chosen;
   end if;
   insert into outbox.replay_requests (id, state, aggregate_type, event_type, aggregate_id, since, until, max_count,
-      rate_per_second, topic, matching, total, ended_at, database_oid)
+      rate_per_second, topic, matching, total, ended_at, database_oid, subscription)
     values (replay_as_owner.replay_id, case when replay_as_owner.dry_run then 'DRY_RUN' when matched = 0 then 'DONE' else 'QUEUED' end,
       replay_as_owner.aggregate_type, replay_as_owner.event_type, replay_as_owner.aggregate_id, replay_as_owner.since, replay_as_owner.until, replay_as_owner.max_count,
       replay_as_owner.rate_per_second, replay_as_owner.topic, case when replay_as_owner.dry_run or matched <= replay_as_owner.max_count then matched end,
-      least(matched, replay_as_owner.max_count), case when replay_as_owner.dry_run or matched = 0 then clock_timestamp() end, database);
+      least(matched, replay_as_owner.max_count), case when replay_as_owner.dry_run or matched = 0 then clock_timestamp() end, database,
+      replay_as_owner.subscription);
   delete from outbox.replay_requests r where r.id in (
-    select o.id from outbox.replay_requests o where o.state not in ('QUEUED', 'RUNNING')
+    select o.id from outbox.replay_requests o
+    where o.subscription = replay_as_owner.subscription and o.state not in ('QUEUED', 'RUNNING')
     order by o.requested_at desc offset 1000);
   if replay_as_owner.dry_run then
     raise notice using message = format('%s of %s matching events would be replayed', least(matched, replay_as_owner.max_count), matched),
@@ -364,7 +313,7 @@ begin
   end if;
 end
 $$;
-comment on function outbox.replay_as_owner(text, text, text, timestamptz, timestamptz, int, int, boolean, text) is
+comment on function outbox.replay_as_owner(text, text, text, timestamptz, timestamptz, int, int, boolean, text, text) is
   'The body of outbox.replay().';
 
 create or replace function outbox.replay(
@@ -377,12 +326,13 @@ create or replace function outbox.replay(
   rate_per_second int default 100,
   dry_run boolean default true,
   topic text default null,
+  subscription text default 'default',
   out replay_id uuid)
 language c volatile parallel unsafe security definer
 set search_path = pg_catalog, pg_temp
 as 'MODULE_PATHNAME', 'outbox_as_owner';
-comment on function outbox.replay(text, text, text, timestamptz, timestamptz, int, int, boolean, text) is
-  'Publishes events again that were published and are still kept: those that match (null: all), the oldest first, at most max_count, at most rate_per_second, with their ids and the header replay_id. With dry_run, the default, it only counts them. Returns the id of a row of outbox.replays; the relay begins when the transaction has committed.';
+comment on function outbox.replay(text, text, text, timestamptz, timestamptz, int, int, boolean, text, text) is
+  'Publishes events again that were published and are still kept: those that match (null: all), the oldest first, at most max_count, at most rate_per_second, with their ids and the header replay_id. A subscription''s relay sends what it has passed and takes. With dry_run, the default, it only counts them. Returns the id of a row of outbox.replays; the relay begins when the transaction has committed.';
 
 create or replace function outbox.cancel_replay_as_owner(replay_id uuid)
 returns boolean
@@ -421,44 +371,3 @@ set search_path = pg_catalog, pg_temp
 as 'MODULE_PATHNAME', 'outbox_as_owner';
 comment on function outbox.cancel_replay(uuid) is
   'Ends a replay that waits or runs, when the transaction commits; what is on its way to Kafka by then may still arrive. False when it had ended before.';
-
-create or replace function outbox.adopt_position_as_owner()
-returns boolean
-language plpgsql volatile parallel unsafe
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  count int;
-begin
-  update outbox.relay_position p
-    set written_by = pg_current_xact_id(), timeline = outbox.timeline(), data_directory = outbox.data_directory()
-    where p.system_identifier = outbox.system_identifier()
-      and p.database_oid = (select d.oid from pg_database d where d.datname = current_database())
-      and p.rows_counted is distinct from false;
-  get diagnostics count = row_count;
-  if exists (select from outbox.relay_position p where p.written_by = pg_current_xact_id()
-             group by p.subscription having count(*) > 1) then
-    raise exception using errcode = 'object_not_in_prerequisite_state',
-      message = 'outbox.relay_position holds several rows of this database',
-      hint = 'Delete all but the one that is right.';
-  end if;
-  -- In a subtransaction the row has an xmin of its own.
-  update outbox.relay_position p set written_by = p.xmin::text::xid8
-    where p.written_by = pg_current_xact_id() and p.xmin <> p.written_by::xid;
-  -- Of a dump that was not restored as a whole, what is there counts as all of it.
-  update outbox.relay_position p set rows_counted = null
-    where p.rows_counted and (p.system_identifier <> outbox.system_identifier() or p.xmin <> p.written_by::xid);
-  perform outbox.request_relay();
-  return count > 0;
-end
-$$;
-comment on function outbox.adopt_position_as_owner() is
-  'The body of outbox.adopt_position().';
-
-create or replace function outbox.adopt_position()
-returns boolean
-language c volatile parallel unsafe security definer
-set search_path = pg_catalog, pg_temp
-as 'MODULE_PATHNAME', 'outbox_as_owner';
-comment on function outbox.adopt_position() is
-  'Lets a relay continue that has stopped because its position was changed by hand, or because the data directory is a copy: the row of outbox.relay_position counts as it is. Events of a dump that was restored in part are settled with what is there. False when this database has no position.';

@@ -25,14 +25,13 @@ create table outbox.replay_requests (
   cancelled_by name,
   system_identifier bigint not null default outbox.system_identifier(),
   database_oid oid not null,
+  subscription text collate "C" not null default 'default',
   constraint replay_requests_pkey primary key (id),
   constraint replay_requests_state_check
     check (state in ('DRY_RUN', 'QUEUED', 'RUNNING', 'DONE', 'CANCELLED', 'FAILED'))
 ) with (fillfactor = 50);
 create index replay_requests_active on outbox.replay_requests (requested_at, id) where state in ('QUEUED', 'RUNNING');
 
-comment on table outbox.replay_requests is
-  'Replays and dry runs that were asked for; the last thousand that have ended stay. Written by outbox.replay(), outbox.cancel_replay() and the relay; see the view outbox.replays.';
 comment on column outbox.replay_requests.id is 'Id of the replay, sent as the header replay_id.';
 comment on column outbox.replay_requests.state is 'DRY_RUN: only counted. QUEUED: waits for those before it. RUNNING. DONE. CANCELLED: by an operator. FAILED: given up, see last_error.';
 comment on column outbox.replay_requests.aggregate_type is 'Only events of this aggregate type; null: of all.';
@@ -57,6 +56,8 @@ comment on column outbox.replay_requests.cancelled_by is 'Who cancelled it.';
 comment on column outbox.replay_requests.system_identifier is 'Cluster in which it was asked for.';
 comment on column outbox.replay_requests.database_oid is 'Database in which it was asked for: a copy of it continues no replay.';
 
+-- include replay_columns
+
 -- The list is made once, by the session that asks, so that the relay has nothing to search for.
 create table outbox.replay_events (
   replay_id uuid not null,
@@ -76,28 +77,7 @@ comment on column outbox.replay_events.seqs is 'Emission numbers of the events, 
 comment on column outbox.replay_events.xids is 'Their transaction ids; with seq they find the rows in outbox.events.';
 comment on column outbox.replay_events.slots is 'Their partitions of outbox.events.';
 
-create view outbox.replays as
-select
-  r.id as replay_id,
-  r.state,
-  r.total,
-  r.published,
-  r.refused,
-  r.missing,
-  case when r.state operator(pg_catalog.=) 'DRY_RUN' then null
-       when r.total operator(pg_catalog.=) 0 then 100.0
-       else pg_catalog.round(100.0 operator(pg_catalog.*) (r.published operator(pg_catalog.+) r.refused
-              operator(pg_catalog.+) r.missing) operator(pg_catalog./) r.total, 1) end as percent,
-  case when r.state operator(pg_catalog.=) any ('{DRY_RUN,QUEUED,RUNNING}') then
-    pg_catalog.make_interval(secs => (r.total operator(pg_catalog.-) r.published operator(pg_catalog.-) r.refused
-      operator(pg_catalog.-) r.missing)::double precision operator(pg_catalog./) r.rate_per_second) end as remaining,
-  r.last_error,
-  r.aggregate_type, r.event_type, r.aggregate_id, r.since, r.until, r.max_count, r.rate_per_second, r.topic,
-  r.matching,
-  r.requested_by, r.requested_at, r.started_at, r.ended_at, r.cancelled_by
-from outbox.replay_requests r;
-comment on view outbox.replays is
-  'Every replay and dry run: state, how many events are through and how long the others take at the rate asked for, what went wrong, who asked for what and when.';
+-- include replays_view
 
 create function outbox.check_topic_name(topic text)
 returns void

@@ -123,8 +123,11 @@ public:
     // False: a person holds it.
     virtual bool move_to_topic(std::int64_t seq, std::string_view topic, Lane lane) = 0;
     // Removes the rows of events that were published. Those that a person holds stay, and stay in
-    // `seqs`; those that one has DISCARDED stay, with who and why.
-    virtual void remove_delivered(std::vector<std::int64_t> &seqs) = 0;
+    // `seqs`; those that one has DISCARDED stay, with who and why. Returns how many were removed:
+    // none while the position is locked, which counts them.
+    virtual std::size_t remove_delivered(std::vector<std::int64_t> &seqs) = 0;
+    // The same step adds so many to published_total.
+    virtual void count_published(std::size_t count) = 0;
 
     // Whether a person has paused the relay.
     virtual bool is_paused() = 0;

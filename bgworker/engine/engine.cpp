@@ -152,8 +152,12 @@ Engine::replay()
     constexpr std::size_t kFew = 1000; // on their way, as always under load
     const bool may_send = step_ == StepResult::idle && publisher_.outstanding() < kFew &&
                           publisher_.is_connected() && !publisher_.backing_off() &&
-                          !publisher_.paused();
-    return replay_.step({may_send, publisher_.last_published().steady}, world_.clock.steady());
+                          !publisher_.paused() && gone() == nullptr;
+    const long wait_ms =
+        replay_.step({may_send, publisher_.last_published().steady}, world_.clock.steady());
+    if (replay_.left().cls == FailureClass::gone)
+        publisher_.leave(replay_.left());
+    return wait_ms;
 }
 
 bool

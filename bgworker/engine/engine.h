@@ -58,6 +58,10 @@ public:
     // outbox.deliveries itself.
     void routes_changed() noexcept { publisher_.reload_routes(); }
 
+    // Null, or why the destination asks never to be called again. Nothing goes out any more; what
+    // was on its way may be acknowledged yet. A new engine begins as if it had not asked.
+    const Failure *gone() const noexcept { return publisher_.gone(); }
+
     // The end: hears the sinks. Returns whether it is worth to wait for more.
     bool hear_last();
     // The end: writes how far all is. What could not be written is still has_unsaved() then.

@@ -57,6 +57,8 @@ name_of(FailureClass cls) noexcept
         return "fatal";
     case FailureClass::config:
         return "config";
+    case FailureClass::gone:
+        return "gone";
     }
     return "?";
 }

@@ -23,6 +23,9 @@ enum class FailureClass : unsigned char
     fatal,
     // The settings: no sink can be made with them.
     config,
+    // The destination asks never to be called again. Nothing is sent until a person says so; no
+    // attempt is counted, and the record stays where it is.
+    gone,
 };
 
 // The texts are inside, so that reporting a failure allocates nothing and cannot fail. They never
@@ -37,15 +40,18 @@ struct Failure
     // already: behind a refused record it ends on purpose, so that nothing overtakes that. Nothing
     // is wrong with the destination.
     bool consequence = false;
-    // Only sums up what was reported before with more of a reason ("all brokers are down").
+    // Only sums up what was reported before with more of a reason ("all brokers are down"). Until
+    // then news of trouble are kept as a reason, and nothing counts as failed.
     bool summary = false;
     // The record, or the batch that it went with, is larger than the destination takes.
     bool too_large = false;
+    // Of trouble: in how long the sink tries again by itself; -1: the engine shows its own pause.
+    int retry_after_ms = -1;
     // The sink's own number, for its tests; the engine never looks at it.
     int code = 0;
     // The destination's name for it, such as MSG_SIZE_TOO_LARGE.
     char name[64] = "";
-    char text[384] = "";
+    char text[1280] = "";
     char hint[256] = "";
 };
 

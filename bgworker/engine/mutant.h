@@ -43,10 +43,12 @@ enum class Mutant : unsigned char
     leaves_late_attempts,   // when the clock was set back (in the simulated maintenance)
     keeps_old_lanes,        // of rows that were written by another key
     forgets_new_lanes,      // that such rows have got, until all have been looked at
+    counts_apart,           // what was published, in another transaction than its row goes
     count,
     // These need a history of their own, that was made or found for them.
     counts_before_end,         // what is set aside, when its step may still be rolled back
     topic_waits_for_partition, // which does not acknowledge
+    head_waits_for_partition,  // of its line, for what another line has on its way there
     parts_at_once,             // the same, however many of its events are on their way
     releases_at_once,          // a group of a line, however many of it move to other lines
     redelivers_at_once,        // after a start, before the stream has read what comes first
@@ -102,7 +104,28 @@ enum class Mutant : unsigned char
     joins_wider_lines,          // than that of its key, when routes change
     looks_without_limit,        // at rows of keys of which something is new, one after the other
     releases_ungathered,        // lines of such keys, of which rows are in wider ones
-    reloads_for_some            // all lines, when some of what persons held has followed
+    loses_followers,            // what was given back with a refused record, unsent
+    takes_followers_for_sent,   // the same, so that they are never handed over again
+    halts_for_refusal,          // all that is new, when a record was refused alone
+    blames_followers,           // as if they had been refused, when they were tried again
+    refuses_twice,              // counts a record that was refused alone twice
+    reloads_for_some,           // all lines, when some of what persons held has followed
+    // Of subscriptions beside each other; in the simulated database but for the last.
+    empties_for_the_first, // partitions that others have not passed
+    filters_by_now,        // what was committed before the filter was changed, too
+    begins_with_another,   // at the position of another subscription
+    begins_behind_open,    // transactions, when it is created
+    alters_while_it_runs,  // the relay, which does not know the new filter
+    miscounts_missed,      // what was sent of the window that was under way
+    counts_by_last_types,  // what is missed, and not by those of its commit
+    counts_set_aside_too,  // as missed, what is there to be sent again
+    serves_detached,       // the relay goes on
+    pauses_with_default,   // because that is paused
+    clears_others,         // rows of deliveries, when one is dropped
+    reads_other_position,  // when its relay starts anew
+    empties_under_replays, // that have not ended
+    replays_less,          // what was on its way when the sink had ended
+    forgets_left_out       // that a position is to be written when all behind it is not taken
 };
 
 inline Mutant mutant = Mutant::none;

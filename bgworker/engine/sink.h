@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string_view>
 
@@ -31,10 +32,14 @@ public:
     virtual void log(int level, const char *facility, const char *text) noexcept = 0;
 };
 
-// Asked about a partition before a record is queued for it.
+// Asked about a partition before a record is queued for it. A partition is what keeps its order: a
+// destination that has none of Kafka's kind keeps that of each key, and its sink asks with
+// kKeyIsPartition.
 class PartitionGate
 {
 public:
+    static constexpr std::int32_t kKeyIsPartition = -1;
+
     virtual ~PartitionGate() = default;
     virtual bool may_pass(std::int32_t partition) const noexcept = 0;
 };
@@ -61,22 +66,54 @@ struct Offer
 
 // Every queued record gets exactly one delivered() or failed(), unless the sink is closed before.
 // Records that go to one partition arrive in the order in which they were queued, and none arrives
-// behind one that was given up with the class event: the sink dies of that (see fatal(),
-// Failure::consequence), so whatever had been queued behind it is given up as well. Records given
-// up with the class topic were never sent, nor was anything behind them in that partition before
-// they were reported.
+// behind one that was given up with the class event. Records given up with the class topic were
+// never sent, nor was anything behind them in that partition before they were reported. How the
+// order is kept when a record is refused is one of two ways, refuses_batches():
+//
+// true, Kafka's: several were sent together, and any of them may be the culprit. The sink dies of a
+// refusal (see fatal(), Failure::consequence), so whatever had been queued behind it is given up as
+// well. The engine opens another sink and finds the culprit by sending fewer.
+//
+// false: a record is refused alone, and the sink lives on.
+//   - failed() with the class event (or topic) says of one record that it was refused. Right behind
+//     it, in the same call of serve(), the sink gives up what it has of the same partition, in the
+//     order in which that was queued, each with failed() and Failure::consequence: it was not sent
+//     and is not going to be. Until then it sends nothing more of that partition, also of what it
+//     is given meanwhile. So when serve() has reported it and returns, the sink has nothing more of
+//     that partition, and it takes again what it is given of it from then on.
+//   - So it has at most one record of a partition on its way that may still be refused: the next
+//   one
+//     goes out when the one before is acknowledged, or if the destination promises to take nothing
+//     behind what it refuses.
+//   - Records of other partitions go on as if nothing had happened.
+//   - The endpoint's trouble (no connection, a time-out, 5xx, a channel that was closed) is no
+//     failure of records. The sink keeps what it has, tries again in order, with the pauses of its
+//     settings or those that the destination asks for, and calls trouble() with Failure::summary
+//     for each attempt that failed, and retry_after_ms when it knows; the record that met it may be
+//     sent twice. What is acknowledged next ends the trouble. reachable() waits for nothing: it
+//     says whether the last attempt was answered, so it is false as long as trouble lasts, and true
+//     when nothing is outstanding, as then there are no attempts.
+//   - It may give a record up for a reason that is not the record's only when it dies.
+//   - Each record that is on its way is answered, or counts as trouble, within a time of the sink's
+//     own. The engine sets aside what takes long, and does not ask for it back. A sink that has
+//     fewer on their way than it is given says which, by visit_begun(), so that those which wait
+//     for their turn are not set aside as well.
+// Either kind may give a record up with the class gone: the destination asks never to be called
+// again. The sink sends nothing more then; the engine closes it.
 class Sink
 {
 public:
     virtual ~Sink() = default;
 
+    virtual bool refuses_batches() const noexcept { return true; }
+
     // Copies the record into the sink's queue. When it fails, `why` says for what reason and
     // nothing was queued.
     virtual ProduceResult produce(const Record &record, Failure &why) noexcept = 0;
     // The same for a record that would hold others up if it stayed in the queue: it is queued only
-    // if its topic is known, its partition has a leader, and the gate lets it pass. A partition
-    // without a leader, and a topic that is not described as usable, are refused after a moment,
-    // with the class topic.
+    // if its topic is known, its partition has a leader, and the gate, which must have been asked,
+    // lets it pass. A partition without a leader, and a topic that is not described as usable, are
+    // refused after a moment, with the class topic.
     virtual ProduceResult offer(const Record &record, Offer &offer, Failure &why) noexcept = 0;
     // Whether offer() would not take a record of this key yet, or not let it pass, or would refuse
     // its topic; for one that cannot be built. Its partition is asked for at the gate if it is
@@ -105,6 +142,15 @@ public:
     // How long the caller may wait for the sink's wake-up before it calls serve() all the same, in
     // ms; -1: there is no limit.
     virtual int serve_within_ms() const noexcept = 0;
+    // Calls `visit` for each record that has been on its way, or has met trouble, for so long
+    // already, and returns true: what it has besides waits for its turn, which comes as others are
+    // answered. False: it cannot tell.
+    virtual bool visit_begun(int age_ms, const std::function<void(std::uint64_t tag)> &visit) const
+    {
+        static_cast<void>(age_ms);
+        static_cast<void>(visit);
+        return false;
+    }
     // How many queued records have no delivered() or failed() yet.
     virtual std::size_t outstanding() const noexcept = 0;
 
@@ -121,6 +167,28 @@ public:
     virtual bool close(int timeout_ms) noexcept = 0;
     // Asks the destination for something, and waits for the answer at most this long.
     virtual bool reachable(int timeout_ms) noexcept = 0;
+};
+
+// A sink without partitions: the order is that of each key, and nothing is known of topics before
+// a record is sent. What is left to say is produce(), which returns queued, queue_full or failed,
+// and what follows send_now() above.
+class KeyedSink : public Sink
+{
+public:
+    bool refuses_batches() const noexcept override { return false; }
+    ProduceResult offer(const Record &record, Offer &offer, Failure &why) noexcept override
+    {
+        return offer.gate.may_pass(PartitionGate::kKeyIsPartition) ? produce(record, why)
+                                                                   : ProduceResult::stopped;
+    }
+    ProduceResult place(std::string_view, std::string_view, Offer &offer,
+                        Failure &) noexcept override
+    {
+        return offer.gate.may_pass(PartitionGate::kKeyIsPartition) ? ProduceResult::queued
+                                                                   : ProduceResult::stopped;
+    }
+    void note_away() noexcept override {}
+    bool take_topics_changed() noexcept override { return false; }
 };
 
 // Opens sinks.
@@ -140,6 +208,17 @@ public:
     // there is to be none at present. Its batches are smaller by half for each time that one was
     // too large. May throw std::bad_alloc.
     virtual std::unique_ptr<Sink> open(Use use, int oversized_batches, Failure &why) = 0;
+
+    // Readable whenever the sink of this use has work for serve(): an eventfd, or an epoll
+    // descriptor that holds others. It is there from the beginning, the same for every sink of the
+    // use, and stays open as long as this lives. -1: there is none.
+    virtual int wake_fd(Use) const noexcept { return -1; }
+    // Whether serve() may come some milliseconds late while commits come fast: the sink has threads
+    // of its own that need no help to send.
+    virtual bool may_hear_late() const noexcept { return false; }
+    // How messages name it, "Kafka takes no events for …", and the library whose lines are logged.
+    virtual const char *title() const noexcept { return "Kafka"; }
+    virtual const char *library() const noexcept { return "librdkafka"; }
 };
 
 } // namespace outbox

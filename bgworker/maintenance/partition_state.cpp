@@ -2,6 +2,8 @@
 
 #include "partition_state.h"
 
+#include "detaching.h"
+
 #include "bgworker/source/replay_tables.h"
 
 namespace outbox
@@ -13,7 +15,8 @@ lock_ring_tables()
     return OidIsValid(get_extension_oid("outbox", true)) &&
            lock_wholly("relay_position", AccessShareLock) &&
            lock_wholly("deliveries", RowExclusiveLock) && lock_wholly("ticks", RowExclusiveLock) &&
-           lock_wholly("ring", RowExclusiveLock) && lock_replay_tables() != OpenResult::locked;
+           lock_wholly("ring", RowExclusiveLock) && lock_wholly("subscriptions", AccessShareLock) &&
+           lock_replay_tables() != OpenResult::locked;
 }
 
 void
@@ -38,18 +41,50 @@ read_facts(RingFacts *facts, TimestampTz cutoff)
 namespace
 {
 
-// The name of a subscription that has not passed all events of the partition; null: all have.
-// Static, as the snapshot's memory must outlive an error.
-const char *
-subscription_before(EventTables *tables, int slot)
+// Whether the subscription holds events of the partition back for longer than it may.
+bool
+is_lagging(int slot, const Reader &reader)
 {
-    static char name[NAMEDATALEN];
-    static XidSnapshot published;
-    name[0] = '\0';
-    while (read_next_subscription(name, sizeof(name), &published))
-        if (has_events_beyond(tables, slot, published))
-            return name;
-    return nullptr;
+    if (reader.max_lag.seconds == 0)
+        return false;
+    const TimestampTz limit = GetCurrentTimestamp() - reader.max_lag.seconds * INT64CONST(1000000);
+    return reader.attached_at < limit && holds_since(slot, reader, limit);
+}
+
+void
+judge_reader(EventTables *tables, int slot, const Reader &reader, Judgement *judgement)
+{
+    const bool beyond = has_events_beyond(tables, slot, reader.published);
+    if (!beyond && !has_unsettled(slot, reader))
+        return;
+    if (reader.detached)
+    {
+        note_missing(slot, reader);
+        judgement->is_missed = true;
+        if (is_still_served(reader))
+            hold(judgement, "the relay of subscription %s, which is detached and ends",
+                 reader.name);
+        return;
+    }
+    if (is_lagging(slot, reader))
+        note_lagging(reader);
+    if (judgement->state != PartitionState::held) // the first one is named
+        hold(judgement,
+             beyond ? "events that subscription %s has not passed"
+                    : "refused or waiting events of subscription %s",
+             reader.name);
+}
+
+// By the other subscriptions. Static, as the snapshot's memory
+// must outlive an error.
+void
+judge_readers(EventTables *tables, int slot, Judgement *judgement)
+{
+    static Reader reader;
+    reader.name[0] = '\0';
+    begin_missing(slot);
+    while (read_next_reader(&reader))
+        judge_reader(tables, slot, reader, judgement);
 }
 
 } // namespace
@@ -70,8 +105,6 @@ judge(EventTables *tables, const RingFacts &facts, int slot, Judgement *judgemen
     else if (!facts.has_old || has_events_beyond(tables, slot, facts.old) ||
              (row.restored_at > facts.cutoff && has_events_of(tables, slot, 0)))
         hold(judgement, "events published within outbox.retention");
-    else if (const char *behind = subscription_before(tables, slot); behind != nullptr)
-        hold(judgement, "events that subscription %s has not passed", behind);
     else
     {
         const SetAside aside = events_set_aside(slot);
@@ -82,6 +115,8 @@ judge(EventTables *tables, const RingFacts &facts, int slot, Judgement *judgemen
                  aside.unsettled < kMostCounted ? "" : "at least ", aside.unsettled);
         else if (replay != nullptr)
             hold(judgement, "events of replay %s", replay);
+        else
+            judge_readers(tables, slot, judgement);
     }
 }
 

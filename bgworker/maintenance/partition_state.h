@@ -21,6 +21,7 @@ constexpr int kReasonSize = 160;
 struct Judgement
 {
     PartitionState state;
+    bool is_missed; // by detached subscriptions, if it is emptied
     char reason[kReasonSize];
 };
 

@@ -4,6 +4,7 @@
 
 #include "ring.h"
 
+#include "detaching.h"
 #include "maintenance.h"
 
 #include "bgworker/source/events/partition_contents.h"
@@ -71,6 +72,7 @@ inspect_ring(TimestampTz now)
     if (opened)
     {
         read_facts(&ring.facts, now - settings.retention_s * kSecondUs);
+        begin_lagging();
         for (int slot = 0; slot < kRingSlots; slot++)
             judge(&tables, ring.facts, slot, &ring.partitions[slot]);
         ring.current_is_empty = tables.slots[ring.facts.current].index == nullptr;
@@ -119,7 +121,18 @@ truncate(int slot)
     expect_truncation(slot);
 }
 
-// Decides anew with the partition locked against readers and writers, and empties it.
+void
+hold_for_lock(Judgement *judgement, Oid table, LOCKMODE mode, const char *on)
+{
+    const int pid = process_in_the_way(table, mode);
+    if (pid != 0)
+        hold(judgement, "a lock of process %d%s", pid, on);
+    else
+        hold(judgement, "a lock, as of a prepared transaction%s", on);
+}
+
+// Decides anew with the partition locked against readers and writers, and empties it. A
+// subscription that is being created may begin with what is there, and is not seen yet.
 void
 truncate_if_due(int slot)
 {
@@ -128,7 +141,10 @@ truncate_if_due(int slot)
     if (lock_ring_tables())
     {
         const Oid table = table_of(slot);
-        if (OidIsValid(table) && lock_exclusively(table))
+        const Oid subscriptions = find_own_relation("subscriptions");
+        if (!ConditionalLockRelationOid(subscriptions, RowExclusiveLock))
+            hold_for_lock(judgement, subscriptions, RowExclusiveLock, " on outbox.subscriptions");
+        else if (OidIsValid(table) && lock_exclusively(table))
         {
             // What was committed up to the lock must be seen.
             PopActiveSnapshot();
@@ -140,6 +156,9 @@ truncate_if_due(int slot)
             else
                 hold(judgement, "a lock on another table");
             close_events(&tables);
+            if (judgement->state == PartitionState::due && judgement->is_missed &&
+                !write_missing(slot))
+                hold(judgement, "the count of what a detached subscription misses");
             if (judgement->state == PartitionState::due)
             {
                 truncate(slot);
@@ -147,13 +166,7 @@ truncate_if_due(int slot)
             }
         }
         else if (OidIsValid(table))
-        {
-            const int pid = process_in_the_way(table);
-            if (pid != 0)
-                hold(judgement, "a lock of process %d", pid);
-            else
-                hold(judgement, "a lock, as of a prepared transaction");
-        }
+            hold_for_lock(judgement, table, AccessExclusiveLock, "");
     }
     end_transaction();
     if (judgement->state == PartitionState::empty)
@@ -302,6 +315,7 @@ maintain_ring(DatabaseSlot *shared, TimestampTz now)
     }
     if (!inspect_ring(now))
         return kRetryMs;
+    end_lagging();
     int pause = ring.more_ticks ? kShortestPauseMs : usual_pause();
     for (int slot = 0; slot < kRingSlots; slot++)
     {
@@ -311,6 +325,11 @@ maintain_ring(DatabaseSlot *shared, TimestampTz now)
         bool waits = false;
         if (state == PartitionState::failed_first)
             waits = !move_failed_events(slot);
+        else if (ring.partitions[slot].is_missed && !count_missing(slot))
+        {
+            pause = kShortestPauseMs;
+            break;
+        }
         else
             truncate_if_due(slot);
         if (waits || ring.partitions[slot].state == PartitionState::held)

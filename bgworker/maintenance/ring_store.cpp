@@ -1,5 +1,3 @@
-#include "bgworker/sinks/kafka/failure.h"
-
 #include "ring_store.h"
 
 #include "bgworker/guard.h"
@@ -27,12 +25,6 @@ constexpr const char *kOld =
     " where t.published_at <= $1 and t.xmin = t.written_by::xid "
     " order by t.published_at desc, t.next_xid desc limit 1))";
 
-constexpr const char *kNextSubscription =
-    "select p.subscription, p.from_snapshot::text from outbox.relay_position p "
-    "where p.subscription > $1 and p.subscription <> 'default' "
-    "and p.system_identifier = outbox.system_identifier() and p.database_oid = $2 "
-    "and p.xmin = p.written_by::xid order by p.subscription limit 1";
-
 // Times of a clock that was set forward for a while count as now, or nothing would be old for as
 // long. A clock that is a little ahead is none of it.
 #define A_MINUTE_AHEAD "(clock_timestamp() + '1 minute'::interval) "
@@ -59,11 +51,12 @@ constexpr const char *kPositionIsNow =
     "update outbox.relay_position p "
     "set updated_at = clock_timestamp(), written_by = pg_current_xact_id() "
     "where p.updated_at > " A_MINUTE_AHEAD "and p.system_identifier = outbox.system_identifier() "
-    "and p.database_oid = $1 and p.xmin = p.written_by::xid";
+    "and p.database_oid = $1 and p.xmin = p.written_by::xid and p.subscription = 'default'";
 
 constexpr const char *kSetAside =
     "select (select count(*) from (select from outbox.deliveries d "
-    " where d.slot = $1 and d.state = any ('{RETRYING,WAITING}') limit 10000) u), "
+    " where d.slot = $1 and d.subscription = 'default' "
+    " and d.state = any ('{RETRYING,WAITING}') limit 10000) u), "
     "(select count(*) from (select from outbox.deliveries d "
     " where d.slot = $1 and d.state = any ('{FAILED,DISCARDED}') and d.topic <> '' limit 1) s)";
 
@@ -221,25 +214,6 @@ read_old(TimestampTz cutoff, XidSnapshot *old)
     const bool known = read_snapshot(old);
     SPI_finish();
     return known;
-}
-
-bool
-read_next_subscription(char *name, size_t size, XidSnapshot *published)
-{
-    Oid types[] = {TEXTOID, OIDOID};
-    Datum values[] = {CStringGetTextDatum(name), ObjectIdGetDatum(MyDatabaseId)};
-    spi_connect();
-    static SPIPlanPtr plan = nullptr;
-    spi_execute_kept(&plan, kNextSubscription, 2, types, values, SPI_OK_SELECT);
-    bool found = SPI_processed == 1;
-    if (found)
-    {
-        strlcpy(name, spi_first_text(1), size);
-        char *text = spi_first_text(2);
-        call_cpp([&] { found = XidSnapshot::parse(text, *published); });
-    }
-    SPI_finish();
-    return found;
 }
 
 SetAside

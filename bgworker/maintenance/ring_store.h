@@ -25,16 +25,13 @@ int read_ring(RingRow *rows);
 bool read_published(XidSnapshot *published);
 bool read_old(TimestampTz cutoff, XidSnapshot *old);
 
-// The next subscription besides `default` in the order of names, behind this one: how far it has
-// published. False: there is no other one, or it has not begun.
-bool read_next_subscription(char *name, size_t size, XidSnapshot *published);
-
 // Times that decide about the ring and are more than a minute in the future, as the clock was set
 // forward when they were written. Rewritten, they count as now.
 bool has_later_times();
 void make_later_times_now();
 
-// How many events of a partition are set aside, counted as far as it matters.
+// How many events of a partition are set aside, counted as far as it matters; those that are not
+// settled only of `default`.
 constexpr int64 kMostCounted = 10000;
 struct SetAside
 {

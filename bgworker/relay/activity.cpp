@@ -18,12 +18,17 @@ constexpr Activity kStarting = {true, "starting", "OutboxRelayStart"};
 constexpr Activity kIdle = {false, "all committed events are published", "OutboxRelayIdle"};
 constexpr Activity kPublishing = {true, "publishing", "OutboxRelayPublish"};
 constexpr Activity kPaused = {false, "paused, see outbox.pauses", "OutboxRelayPaused"};
-constexpr Activity kBackingOff = {true, "waiting to try Kafka again, see outbox.relay_status",
-                                  "OutboxRelayBackoff"};
+char backing_off[128];
+constexpr Activity kBackingOff = {true, backing_off, "OutboxRelayBackoff"};
+constexpr Activity kGone = {false, "stopped as its destination has asked for, see outbox.pauses",
+                            "OutboxRelayPaused"};
 constexpr Activity kStandby = {true, "waiting for synchronous standbys", "OutboxRelayStandby"};
 constexpr Activity kLock = {true, "waiting for a lock on a table of outbox", "OutboxRelayLock"};
 constexpr Activity kUnconfigured = {false, "not configured, see outbox.relay_status",
                                     "OutboxRelayUnconfigured"};
+
+constexpr Activity kDetached = {false, "detached, events are passed and not sent",
+                                "OutboxRelayIdle"};
 
 const Activity *shown = nullptr;
 uint32 event = PG_WAIT_EXTENSION;
@@ -37,12 +42,16 @@ activity_of(RelayState state, bool caught_up)
         return caught_up ? &kIdle : &kPublishing;
     case RelayState::paused:
         return &kPaused;
+    case RelayState::gone:
+        return &kGone;
     case RelayState::backing_off:
         return &kBackingOff;
     case RelayState::waiting_standby:
         return &kStandby;
     case RelayState::waiting_lock:
         return &kLock;
+    case RelayState::detached:
+        return &kDetached;
     case RelayState::not_configured:
     case RelayState::config_error:
         return &kUnconfigured;
@@ -62,6 +71,13 @@ report_activity(RelayState state, bool caught_up)
     shown = activity;
     event = named_wait_event(activity->wait_event);
     pgstat_report_activity(activity->at_work ? STATE_RUNNING : STATE_IDLE, activity->query);
+}
+
+void
+set_activity_destination(const char *title)
+{
+    snprintf(backing_off, sizeof(backing_off), "waiting to try %s again, see outbox.relay_status",
+             title);
 }
 
 uint32

@@ -10,6 +10,9 @@ namespace outbox
 // the wait event. `caught_up`: nothing is left to publish. Costs nothing unless it has changed.
 void report_activity(RelayState state, bool caught_up);
 
+// How the destination is named; `title` must last.
+void set_activity_destination(const char *title);
+
 // For the wait that follows.
 uint32 activity_wait_event();
 

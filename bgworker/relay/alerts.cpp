@@ -2,6 +2,8 @@
 
 #include "alerts.h"
 
+#include "bgworker/source/subscription.h"
+
 #include "extension/core/steady.h"
 #include "extension/emit/backlog.h"
 #include "extension/shared/settings.h"
@@ -35,19 +37,26 @@ age_of(TimestampTz oldest)
     return oldest == 0 ? 0 : static_cast<long>((then_us + steady_now() - seen_at) / 1000000);
 }
 
+// How many events wait is known of `default` alone: others may have filters.
 void
 log_lag(int64 backlog, const RelayReport &report)
 {
     const long age = age_of(report.oldest_event_at);
     const News news = lag.observe(age, settings.lag_warning_s, (settings.lag_warning_s + 1) / 2);
     if (news == News::passed)
-        ereport(WARNING, (errmsg("outbox relay is behind: the oldest unpublished event is from %s",
-                                 timestamptz_to_str(report.oldest_event_at)),
-                          errdetail("The relay is %s; " INT64_FORMAT " committed events wait.",
-                                    relay_state_name(report.state), backlog),
-                          errhint("See outbox.relay_status. The limit is outbox.lag_warning.")));
+        ereport(WARNING,
+                (errmsg("%s is behind: the oldest unpublished event is from %s", relay_title(),
+                        timestamptz_to_str(report.oldest_event_at)),
+                 serves_default()
+                     ? errdetail("The relay is %s; " INT64_FORMAT " committed events wait.",
+                                 relay_state_name(report.state), backlog)
+                     : errdetail("The relay is %s.", relay_state_name(report.state)),
+                 serves_default()
+                     ? errhint("See outbox.relay_status. The limit is outbox.lag_warning.")
+                     : errhint("See outbox.subscription_status. The limit is its option "
+                               "lag_warning.")));
     else if (news == News::back)
-        ereport(LOG, (errmsg("outbox relay has caught up")));
+        ereport(LOG, (errmsg("%s has caught up", relay_title())));
 }
 
 void
@@ -83,10 +92,10 @@ log_pause(bool now_paused)
         return;
     paused = now_paused;
     if (paused)
-        ereport(LOG, (errmsg("outbox relay is paused"),
+        ereport(LOG, (errmsg("%s is paused", relay_title()),
                       errhint("outbox.pauses says by whom and why; outbox.resume() ends it.")));
     else
-        ereport(LOG, (errmsg("outbox relay continues after a pause")));
+        ereport(LOG, (errmsg("%s continues after a pause", relay_title())));
 }
 
 } // namespace
@@ -96,7 +105,8 @@ log_alerts(DatabaseSlot *slot, const RelayReport &report)
 {
     const int64 backlog = backlog_of(slot);
     log_lag(backlog, report);
-    log_backlog(backlog);
+    if (serves_default()) // the limit is of its backlog
+        log_backlog(backlog);
     log_pause(report.state == RelayState::paused);
 }
 

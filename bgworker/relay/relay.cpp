@@ -1,7 +1,5 @@
 // The relay's process: one for each database. Starts, goes its rounds, ends.
 
-#include <sys/eventfd.h>
-
 #include "relay.h"
 
 #include "bgworker/engine/common/change_pace.h"
@@ -30,6 +28,9 @@ namespace
 
 // Not every commit wakes the relay: COMMIT PREPARED of another version, a restore, a lost signal.
 constexpr long kPollMs = 1000;
+// For a subscription besides `default`, as there may be many of them: a restore is heard of by
+// `default`.
+constexpr long kPollSubscriptionMs = 5000;
 constexpr int kDrainMs = 500;
 constexpr std::int64_t kMillisecond = 1000; // of the steady clock
 
@@ -49,15 +50,6 @@ Commits commits;
 // Those of outbox.deliveries and outbox.pauses. A look reads which lanes are blocked, all of them.
 ChangePace changes;
 
-int
-open_eventfd()
-{
-    const int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (fd < 0)
-        ereport(ERROR, (errcode_for_file_access(), errmsg("outbox relay: eventfd failed: %m")));
-    return fd;
-}
-
 void
 open_wait_set()
 {
@@ -70,16 +62,17 @@ open_wait_set()
     for (const Destination::Use use :
          {Destination::Use::stream, Destination::Use::replay, Destination::Use::redelivery})
     {
-        const int fd = open_eventfd();
-        relay.parts->destination.set_wake_fd(use, fd);
-        AddWaitEventToSet(relay.wait_set, WL_SOCKET_READABLE, fd, nullptr, nullptr);
+        const int fd = relay.parts->destination.wake_fd(use);
+        if (fd >= 0)
+            AddWaitEventToSet(relay.wait_set, WL_SOCKET_READABLE, fd, nullptr, nullptr);
     }
 }
 
 void
 wait(long timeout_ms)
 {
-    const bool reports_wait = commits.fast && relay.round.step == StepResult::idle;
+    const bool reports_wait = commits.fast && relay.round.step == StepResult::idle &&
+                              relay.parts->destination.may_hear_late();
     WaitEvent events[5];
     const int count = WaitEventSetWait(reports_wait ? commits.wait_set : relay.wait_set,
                                        reports_wait ? sooner(timeout_ms, kReportsMs) : timeout_ms,
@@ -132,6 +125,9 @@ run_round()
     if (relay.round.saved == SaveResult::gone)
         exit_as(RelayExit::restart);
     check_connection();
+    if (engine.gone() != nullptr)
+        stop_for_destination(*engine.gone());
+    relay.restart = relay.restart || relay.parts->deliveries.may_start_again();
     if (relay.round.step == StepResult::locked || relay.round.saved == SaveResult::locked)
         begin_lock_wait();
     else
@@ -140,14 +136,13 @@ run_round()
         relay.check_events = false;
     report_state();
     long replay_ms = -1;
-    if (serves_default())
-        call_cpp([&] { replay_ms = engine.replay(); });
+    call_cpp([&] { replay_ms = engine.replay(); });
     const std::int64_t turn_at = serves_default()
                                      ? Min(relay.maintain_ring_at, relay.subscriptions_at)
                                      : relay.subscriptions_at;
     const long turn_ms = Max(0L, static_cast<long>((turn_at - steady_now()) / kMillisecond));
     return sooner(sooner(sooner(relay.round.wait_ms, replay_ms), changes.wait_ms(steady_now())),
-                  sooner(turn_ms, kPollMs));
+                  sooner(turn_ms, serves_default() ? kPollMs : kPollSubscriptionMs));
 }
 
 void
@@ -174,7 +169,7 @@ run()
     }
 }
 
-// What Kafka acknowledges in the last moments need not be sent again.
+// What is acknowledged in the last moments need not be sent again.
 SaveResult
 drain()
 {
@@ -193,7 +188,7 @@ drain()
     return saved;
 }
 
-// After an ERROR: leaves what it was, and ends when what Kafka has acknowledged is in the position,
+// After an ERROR: leaves what it was, and ends when what was acknowledged is in the position,
 // so that the next relay publishes nothing again.
 [[noreturn]] void
 give_up()
@@ -222,6 +217,18 @@ give_up()
     proc_exit(1);
 }
 
+// All that the process of a subscription besides `default` logs says whose it is.
+void
+name_in_log()
+{
+    static ErrorContextCallback context = {};
+    if (serves_default())
+        return;
+    context.callback = [](void *) { errcontext("subscription \"%s\"", subscription_name()); };
+    context.previous = error_context_stack;
+    error_context_stack = &context;
+}
+
 } // namespace
 
 } // namespace outbox
@@ -236,6 +243,7 @@ outbox_relay_main(Datum relay_number)
     pqsignal(SIGHUP, SignalHandlerForConfigReload);
     BackgroundWorkerUnblockSignals();
     attach(relay_number);
+    name_in_log();
     keep_server_settings();
     BackgroundWorkerInitializeConnectionByOid(pg_atomic_read_u32(&relay.slot->database), InvalidOid,
                                               0);
@@ -244,8 +252,8 @@ outbox_relay_main(Datum relay_number)
     PG_TRY();
     {
         load();
+        connect_sink();
         open_wait_set();
-        connect_kafka();
         run();
     }
     PG_CATCH();

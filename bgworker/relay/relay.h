@@ -2,8 +2,14 @@
 #pragma once
 
 #include "bgworker/engine/engine.h"
+#include "bgworker/sinks/module.h"
 
-#include "kafka_destination.h"
+#include "extension/core/routes.h"
+
+#include "relay_destination.h"
+
+#include "extension/shared/subscription_options.h"
+
 #include "server_clock.h"
 #include "stats.h"
 
@@ -11,7 +17,6 @@
 #include "bgworker/source/pg_replays.h"
 #include "bgworker/source/pg_source.h"
 
-#include "extension/shared/subscription_options.h"
 #include "extension/shared/subscription_slots.h"
 #include "extension/trust/installed_version.h"
 
@@ -23,11 +28,11 @@ struct Parts
 {
     Parts(DatabaseSlot *slot, RelayEntry *entry); // throws std::bad_alloc
 
-    KafkaSetup setup; // of the producers
+    std::unique_ptr<SinkSetup> setup; // null: there is no usable one
     PgSource source;
     PgDeliveries deliveries;
     PgReplays replays;
-    KafkaDestination destination;
+    RelayDestination destination;
     ServerClock clock;
     Stats stats;
     Engine engine;
@@ -38,14 +43,16 @@ struct Parts
     Guarded expiring;
     Guarded finding_late;
     Guarded subscribing;
+    Guarded pausing;
 };
 
 struct Relay
 {
-    DatabaseSlot *slot; // of its database
-    Jsonb *options;     // of its subscription; null: of `default`
-    RelayEntry *entry;  // its own
-    Parts *parts;       // lives as long as the process
+    DatabaseSlot *slot;   // of its database
+    const SinkKind *kind; // of its subscription's sink
+    Jsonb *options;       // of its subscription; null: of `default`
+    RelayEntry *entry;    // its own
+    Parts *parts;         // lives as long as the process
     WaitEventSet *wait_set;
     RelayState state;
     char config_error[512];
@@ -78,6 +85,10 @@ void load();
 // dropped ones ended. In a transaction with a snapshot.
 void claim_subscriptions();
 
+// The destination asks never to be called again: pauses the subscription, and has the process start
+// anew when that is written. Until then nothing is sent either.
+void stop_for_destination(const Failure &why);
+
 // Steps beside the engine that are due: restored events, expired rows, the ring, late attempts,
 // summaries of new blocks.
 void maintain();
@@ -85,10 +96,11 @@ void maintain();
 // What outbox.max_in_flight says, or the least that keeps destinations apart.
 std::size_t max_events_in_flight();
 
-// Reads the settings; the engine has producers made from them, unless they are not usable.
-void connect_kafka();
+// Reads the settings and loads the sink's library; the engine has sinks made from them, unless they
+// are not usable.
+void connect_sink();
 
-// Reports it when the engine asked for a producer and none could be made.
+// Reports it when the engine asked for a sink and none could be made.
 void check_connection();
 
 // After SIGHUP: with a configuration that works the process restarts; one that does not work
@@ -105,8 +117,8 @@ long retry_settings();
 void report_state();
 void write_report(const RelayReport &report);
 
-// What is in the way and is not Kafka's doing: shown as last_error unless something newer happened,
-// and logged once.
+// What is in the way and is not the destination's doing: shown as last_error unless something newer
+// happened, and logged once.
 void report_problem(const char *problem);
 // The same, not logged: it was logged when it happened first.
 void set_last_error(const char *problem);
@@ -114,7 +126,8 @@ void set_last_error(const char *problem);
 enum class Awaited
 {
     lock,
-    restore
+    restore,
+    person // who says that the destination may be called again
 };
 void begin_wait(Awaited what, const char *problem);
 void begin_lock_wait();
@@ -139,5 +152,7 @@ void end_without_exit_handlers();
 
 // Ends the process as the extension is gone, or a table of it.
 [[noreturn]] void stop_as_gone();
+// The subscription is being changed by a transaction that is open.
+[[noreturn]] void wait_for_change();
 
 } // namespace outbox

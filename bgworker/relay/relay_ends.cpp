@@ -4,6 +4,7 @@
 
 #include "bgworker/source/relation_lock.h"
 #include "bgworker/source/short_transaction.h"
+#include "bgworker/source/subscription.h"
 
 namespace outbox
 {
@@ -62,8 +63,8 @@ stop_for_version(Installed installed, const char *version)
              version_remedy(installed));
     ereport(level_of(problem),
             (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-             errmsg("outbox relay waits in database %u: extension version %s, library version %s",
-                    MyDatabaseId, version, OUTBOX_VERSION),
+             errmsg("%s waits in database %u: extension version %s, library version %s",
+                    relay_title(), MyDatabaseId, version, OUTBOX_VERSION),
              installed == Installed::newer
                  ? errhint("Install the package of that version and restart PostgreSQL. Events are "
                            "kept until then.")
@@ -76,10 +77,20 @@ void
 stop_for_operator(const char *problem)
 {
     ereport(level_of(problem),
-            (errcode(ERRCODE_DATA_CORRUPTED), errmsg("outbox relay stopped: %s", problem),
+            (errcode(ERRCODE_DATA_CORRUPTED), errmsg("%s stopped: %s", relay_title(), problem),
              errhint("Nothing is published until this is fixed, see docs/operations.md.")));
     write_stopped(RelayState::stopped, problem);
     exit_as(RelayExit::stopped);
+}
+
+// The transaction may have ended the relay, and keep it from its row until it is over. The next
+// process, a second later, looks again.
+void
+wait_for_change()
+{
+    write_stopped(RelayState::absent, "a transaction that changes the subscription has not ended: "
+                                      "see pg_locks, pg_stat_activity and pg_prepared_xacts");
+    exit_as(RelayExit::told_to);
 }
 
 [[noreturn]] void

@@ -6,6 +6,7 @@
 #include "alerts.h"
 
 #include "bgworker/source/relation_lock.h"
+#include "bgworker/source/subscription.h"
 
 namespace outbox
 {
@@ -23,7 +24,7 @@ struct Wait
     TimestampTz since; // 0: it is over
 };
 
-Wait waits[static_cast<int>(Awaited::restore) + 1];
+Wait waits[static_cast<int>(Awaited::person) + 1];
 
 void
 add_if_newer(RelayReport *report, const char *problem, TimestampTz at)
@@ -44,8 +45,10 @@ current_state(const char *problem)
     if (relay.state != RelayState::running)
         return relay.state;
     const Publisher &publisher = relay.parts->engine.publisher();
+    if (relay.parts->engine.gone() != nullptr)
+        return RelayState::gone;
     if (publisher.paused())
-        return RelayState::paused;
+        return relay.parts->deliveries.gone()[0] != '\0' ? RelayState::gone : RelayState::paused;
     if (publisher.backing_off())
         return RelayState::backing_off;
     if (relay.round.step == StepResult::standby)
@@ -57,6 +60,22 @@ current_state(const char *problem)
     return RelayState::running;
 }
 
+// What to do about it is said as long as it lasts.
+void
+show_gone(bool gone)
+{
+    if (!gone)
+        return end_wait(Awaited::person);
+    const Failure *why = relay.parts->engine.gone();
+    char problem[512];
+    snprintf(problem, sizeof(problem),
+             "the destination asks never to be called again; outbox.resume('%s') or "
+             "outbox.alter_subscription() lets it start again: %s%s%s",
+             subscription_name(), why != nullptr ? why->name : "", why != nullptr ? ": " : "",
+             why != nullptr ? why->text : relay.parts->deliveries.gone());
+    begin_wait(Awaited::person, problem);
+}
+
 } // namespace
 
 void
@@ -66,7 +85,7 @@ report_problem(const char *problem)
     last_problem_at = known ? last_problem_at : GetCurrentTimestamp();
     strlcpy(last_problem, problem, sizeof(last_problem));
     if (!known)
-        ereport(LOG, (errmsg("outbox relay: %s", problem)));
+        ereport(LOG, (errmsg("%s: %s", relay_title(), problem)));
 }
 
 void
@@ -78,7 +97,7 @@ begin_wait(Awaited what, const char *problem)
         wait.since = GetCurrentTimestamp();
     strlcpy(wait.problem, problem, sizeof(wait.problem));
     if (!known)
-        ereport(LOG, (errmsg("outbox relay: %s", problem)));
+        ereport(LOG, (errmsg("%s: %s", relay_title(), problem)));
 }
 
 void
@@ -163,6 +182,7 @@ report_state()
         relay.config_error[0] != '\0' ? relay.config_error : relay.parts->source.routes_problem();
     report.state = current_state(problem);
     strlcpy(report.config_error, problem, sizeof(report.config_error));
+    show_gone(report.state == RelayState::gone);
     add_last_error(&report);
     write_report(report);
     report_activity(report.state, publisher.caught_up());

@@ -4,17 +4,21 @@
 
 #include "bgworker/engine/common/backoff.h"
 
+#include "sink_library.h"
+
 #include "relay.h"
 
+#include "activity.h"
 #include "session.h"
 
 #include "bgworker/guard.h"
 #include "bgworker/source/short_transaction.h"
 #include "bgworker/source/spi_call.h"
+#include "bgworker/source/subscription.h"
 
-#include "extension/core/kafka_config.h"
 #include "extension/core/steady.h"
 #include "extension/shared/settings.h"
+#include "extension/shared/sink_libraries.h"
 
 namespace outbox
 {
@@ -32,26 +36,95 @@ constexpr int kLeastInFlightKb = 4096;
 Backoff retries;
 std::int64_t retry_at = 0; // by the steady clock; 0: nothing is to be tried again
 
-// Reads the settings into `setup`. On failure `why` says what is wrong with them.
-bool
-read_setup(KafkaSetup *setup, Failure *why)
+// What a setup says at the start, in fixed room: it is logged when no object of C++ is alive.
+struct Warning
 {
-    bool usable = false;
+    char message[512];
+    char detail[512];
+    char hint[512];
+};
+constexpr int kMostWarnings = 8;
+Warning warnings[kMostWarnings];
+int warning_count = 0;
+
+void
+keep_warnings(const std::vector<OptionFault> &found) noexcept
+{
+    warning_count = 0;
+    for (const OptionFault &fault : found)
+    {
+        if (warning_count == kMostWarnings)
+            return;
+        Warning &warning = warnings[warning_count++];
+        strlcpy(warning.message, fault.message.c_str(), sizeof(warning.message));
+        strlcpy(warning.detail, fault.detail.c_str(), sizeof(warning.detail));
+        strlcpy(warning.hint, fault.hint.c_str(), sizeof(warning.hint));
+    }
+}
+
+void
+log_warnings()
+{
+    for (int i = 0; i < warning_count; i++)
+        ereport(WARNING, (errcode(ERRCODE_CONFIG_FILE_ERROR),
+                          errmsg("%s: %s", relay_title(), warnings[i].message),
+                          warnings[i].detail[0] != '\0' ? errdetail("%s", warnings[i].detail) : 0,
+                          warnings[i].hint[0] != '\0' ? errhint("%s", warnings[i].hint) : 0));
+}
+
+// False while `default` has no destination.
+bool
+is_configured()
+{
+    if (relay.options != nullptr || relay.kind->needed_setting == nullptr)
+        return true;
+    char name[NAMEDATALEN * 2];
+    snprintf(name, sizeof(name), "outbox.%s", relay.kind->needed_setting);
+    return GetConfigOption(name, false, false)[0] != '\0';
+}
+
+// Reads the settings into `setup`. On failure, null, and `why` says what is wrong with them. In a
+// transaction.
+void
+read_setup(std::unique_ptr<SinkSetup> *setup, Failure *why)
+{
     const char *database = get_database_name(MyDatabaseId);
+    const char *path = sink_library_path(*relay.kind);
+    const char *package = sink_package(*relay.kind);
+    const PlainOption *options = sink_options(*relay.kind, relay.options, true);
     call_cpp(
         [&]
         {
-            setup->bootstrap_servers = settings.bootstrap_servers;
-            setup->client_id = std::string("outbox-") + (database != nullptr ? database : "");
-            setup->backoff_initial_ms = settings.backoff_initial_ms;
-            setup->backoff_max_ms = settings.backoff_max_ms;
-            setup->max_messages = max_events_in_flight();
-            setup->max_bytes = static_cast<std::size_t>(settings.max_in_flight_kb) * 1024;
-            setup->max_event_bytes = static_cast<std::size_t>(settings.max_event_bytes);
-            usable = read_properties(DataDir, settings.kafka_config_file, settings.kafka_config,
-                                     *setup, *why);
+            setup->reset();
+            warning_count = 0;
+            const SinkModule *module = load_sink_library(*relay.kind, path, package, *why);
+            if (module == nullptr)
+                return;
+            SinkSettings from;
+            fill_options(options, from.options);
+            from.client_id = std::string("outbox-") + (database != nullptr ? database : "");
+            from.subscription = subscription_name();
+            from.directory = DataDir;
+            from.backoff_initial_ms = settings.backoff_initial_ms;
+            from.backoff_max_ms = settings.backoff_max_ms;
+            from.max_records = max_events_in_flight();
+            from.max_bytes = static_cast<std::size_t>(settings.max_in_flight_kb) * 1024;
+            from.max_event_bytes = static_cast<std::size_t>(settings.max_event_bytes);
+            std::vector<OptionFault> found;
+            *setup = module->read(from, found, *why);
+            keep_warnings(found);
         });
-    return usable;
+}
+
+// "the Kafka configuration", "the webhook configuration"
+const char *
+configuration_of_sink()
+{
+    static char text[64];
+    const char *title = relay.kind->title;
+    const bool has_article = strncmp(title, "the ", 4) == 0;
+    snprintf(text, sizeof(text), "%s%s configuration", has_article ? "" : "the ", title);
+    return text;
 }
 
 // Stays in relay_status until a configuration is good; logged once.
@@ -64,12 +137,12 @@ report_config_error(const Failure &why)
     const bool known = strcmp(problem, relay.config_error) == 0;
     strlcpy(relay.config_error, problem, sizeof(relay.config_error));
     if (!known)
-        ereport(WARNING,
-                (errcode(ERRCODE_CONFIG_FILE_ERROR),
-                 errmsg("outbox relay: the Kafka configuration is not usable: %s", why.text),
-                 why.hint[0] != '\0' ? errhint("%s", why.hint) : 0));
+        ereport(WARNING, (errcode(ERRCODE_CONFIG_FILE_ERROR),
+                          errmsg("%s: %s is not usable: %s", relay_title(), configuration_of_sink(),
+                                 why.text),
+                          why.hint[0] != '\0' ? errhint("%s", why.hint) : 0));
     char text[sizeof(problem) + 64];
-    snprintf(text, sizeof(text), "the Kafka configuration is not usable: %s", problem);
+    snprintf(text, sizeof(text), "%s is not usable: %s", configuration_of_sink(), problem);
     set_last_error(text);
 }
 
@@ -80,34 +153,6 @@ retry_later()
     retry_at = steady_now() + retries.fail(random_bits()) * 1000;
 }
 
-// Version 0.2 took them there.
-void
-warn_of_secrets()
-{
-    Verdict verdict;
-    call_cpp([&]
-             { verdict = check_no_secrets(parse_config_pairs(settings.kafka_config).properties); });
-    if (!verdict.ok)
-        ereport(WARNING, (errcode(ERRCODE_CONFIG_FILE_ERROR),
-                          errmsg("outbox relay: outbox.kafka_config: %s", verdict.reason),
-                          errhint("%s", verdict.hint)));
-}
-
-// Up to 0.2 they counted.
-void
-warn_of_many_requests(const KafkaSetup &setup)
-{
-    bool wanted = false;
-    call_cpp([&] { wanted = wants_many_requests(setup); });
-    if (wanted)
-        ereport(WARNING, (errcode(ERRCODE_CONFIG_FILE_ERROR),
-                          errmsg("outbox relay: max.in.flight counts as 1"),
-                          errdetail("With more, events could overtake a batch that Kafka refuses, "
-                                    "and be lost."),
-                          errhint("Remove it from outbox.kafka_config and "
-                                  "outbox.kafka_config_file.")));
-}
-
 // Up to 0.2 they were so few. Each partition of a broker that hangs keeps what it has for a moment,
 // one after the other if there is room for one.
 void
@@ -116,15 +161,15 @@ warn_of_few_events()
     if (settings.max_in_flight < kLeastInFlight)
         ereport(WARNING,
                 (errcode(ERRCODE_CONFIG_FILE_ERROR),
-                 errmsg("outbox relay: outbox.max_in_flight counts as %d, not %d", kLeastInFlight,
-                        settings.max_in_flight),
+                 errmsg("%s: outbox.max_in_flight counts as %d, not %d", relay_title(),
+                        kLeastInFlight, settings.max_in_flight),
                  errdetail("With fewer events in flight, those for a broker that does not answer "
                            "hold up all others."),
                  errhint("Raise it, or remove it.")));
     if (settings.max_in_flight_kb < kLeastInFlightKb)
         ereport(WARNING,
                 (errcode(ERRCODE_CONFIG_FILE_ERROR),
-                 errmsg("outbox relay: outbox.max_in_flight_size is %d kB, less than %d kB",
+                 errmsg("%s: outbox.max_in_flight_size is %d kB, less than %d kB", relay_title(),
                         settings.max_in_flight_kb, kLeastInFlightKb),
                  errdetail("With room for a few events only, those for a broker that does not "
                            "answer hold up all others."),
@@ -155,19 +200,22 @@ have_route_settings_changed()
     return changed;
 }
 
-// Whether a producer can be made from `setup`; or that there is to be none.
+// Whether a sink can be made from `setup`; or that there is to be none.
 bool
-is_good(const KafkaSetup &setup, Failure *why)
+is_good(const SinkSetup *setup, Failure *why)
 {
-    if (settings.bootstrap_servers[0] == '\0')
+    if (setup == nullptr)
+        return false;
+    if (!is_configured())
         return true;
     bool good = false;
     call_cpp(
         [&]
         {
             const int oversized = relay.parts->engine.publisher().oversized_batches();
-            const int fd = relay.parts->destination.wake_fd(Destination::Use::stream);
-            good = std::unique_ptr<Sink>(create_producer(setup, oversized, fd, *why)) != nullptr;
+            const std::unique_ptr<Destination> destination = setup->make(*why);
+            good = destination != nullptr &&
+                   destination->open(Destination::Use::stream, oversized, *why) != nullptr;
         });
     return good;
 }
@@ -203,24 +251,36 @@ read_database_settings(const char *before, bool *undone)
 }
 
 void
-connect_kafka()
+connect_sink()
 {
     configure_engine();
     (void) have_route_settings_changed(); // the engine reads all at first
-    warn_of_secrets();
+    Parts &parts = *relay.parts;
+    parts.destination.set_title(relay.kind->title);
+    set_activity_destination(relay.kind->title);
+    if (takes_nothing())
+    {
+        relay.state = RelayState::detached;
+        return;
+    }
     StartTransactionCommand();
-    KafkaSetup &setup = relay.parts->setup;
     Failure why;
-    const bool usable = read_setup(&setup, &why);
+    read_setup(&parts.setup, &why);
+    const bool configured = is_configured();
     CommitTransactionCommand();
-    warn_of_many_requests(setup);
+    log_warnings();
     warn_of_few_events();
-    limit_records(max_message_bytes(setup));
-    const bool configured = settings.bootstrap_servers[0] != '\0';
+    bool usable = parts.setup != nullptr;
+    if (usable)
+    {
+        limit_records(parts.setup->max_record_bytes());
+        if (configured)
+            call_cpp([&] { parts.destination.use(parts.setup->make(why)); });
+        usable = !configured || parts.destination.is_there();
+    }
     relay.state = !configured ? RelayState::not_configured
                   : usable    ? RelayState::running
                               : RelayState::config_error;
-    relay.parts->destination.enable(configured && usable);
     if (usable)
         return;
     report_config_error(why);
@@ -245,7 +305,8 @@ reload_settings()
     begin_transaction();
     apply_database_settings();
     if (relay.options != nullptr)
-        apply_subscription_options(relay.options); // the database's may have come over them
+        apply_subscription_options(*relay.kind,
+                                   relay.options); // the database's may have come over them
     bool undone = false;
     char *database_settings = read_database_settings(relay.applied_settings, &undone);
     const bool changed_there =
@@ -253,19 +314,23 @@ reload_settings()
     if (relay.applied_settings != relay.database_settings)
         pfree(relay.applied_settings);
     relay.applied_settings = database_settings;
-    static KafkaSetup setup;
+    static std::unique_ptr<SinkSetup> setup;
     Failure why;
-    const bool usable = read_setup(&setup, &why);
+    const bool needs_none = takes_nothing();
+    if (!needs_none)
+        read_setup(&setup, &why);
+    const bool usable = setup != nullptr;
     end_transaction();
 
     configure_engine();
     if (have_route_settings_changed())
         relay.parts->engine.routes_changed();
-    const bool same = usable && setup == relay.parts->setup;
+    const bool same = needs_none || (usable && relay.parts->setup != nullptr &&
+                                     setup->equals(*relay.parts->setup));
     if (same && !changed_there && relay.config_error[0] == '\0')
         return;
     // What holds instead of a setting that was reset, only a new process finds out.
-    if ((usable && is_good(setup, &why)) || undone)
+    if (needs_none || is_good(setup.get(), &why) || undone)
     {
         relay.restart = true;
         return;
@@ -284,14 +349,14 @@ retry_settings()
     const std::int64_t left_us = retry_at - steady_now();
     if (left_us > 0)
         return static_cast<long>(left_us / 1000) + 1;
-    static KafkaSetup setup;
+    static std::unique_ptr<SinkSetup> setup;
     Failure why;
     StartTransactionCommand();
-    const bool usable = read_setup(&setup, &why);
+    read_setup(&setup, &why);
     CommitTransactionCommand();
-    if (usable && is_good(setup, &why))
+    if (is_good(setup.get(), &why))
     {
-        ereport(LOG, (errmsg("outbox relay: the Kafka configuration is usable now")));
+        ereport(LOG, (errmsg("%s: %s is usable now", relay_title(), configuration_of_sink())));
         relay.restart = true;
         return 0;
     }

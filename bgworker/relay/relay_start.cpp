@@ -15,6 +15,7 @@
 #include "bgworker/source/subscription.h"
 
 #include "extension/shared/settings.h"
+#include "extension/shared/sink_libraries.h"
 
 namespace outbox
 {
@@ -22,7 +23,7 @@ namespace outbox
 Relay relay;
 
 Parts::Parts(DatabaseSlot *slot, RelayEntry *entry)
-    : source(slot, entry), replays(source), destination(setup),
+    : source(slot, entry), replays(source),
       engine({source, deliveries, replays, destination, clock, stats},
              {max_events_in_flight(), static_cast<std::size_t>(settings.max_in_flight_kb) * 1024}),
       summarizing("summarizing blocks of outbox.events", source, clock),
@@ -30,7 +31,8 @@ Parts::Parts(DatabaseSlot *slot, RelayEntry *entry)
       restoring("looking for restored events", source, clock),
       expiring("removing expired rows", source, clock),
       finding_late("looking for attempts that are late", source, clock),
-      subscribing("looking at subscriptions", source, clock)
+      subscribing("looking at subscriptions", source, clock),
+      pausing("writing outbox.pauses", source, clock)
 {
 }
 
@@ -52,6 +54,13 @@ detach(int, Datum)
     wake_launcher();
 }
 
+// Who detaches or attaches `default` locks the table, so that its relay reads it behind the commit.
+LOCKMODE
+lock_of_history()
+{
+    return serves_default() ? RowShareLock : AccessShareLock;
+}
+
 // Begins the transaction in which the tables are read, once none of them is locked.
 void
 begin_loading()
@@ -64,6 +73,7 @@ begin_loading()
             lock_with_indexes("deliveries", RowExclusiveLock) &&
             lock_with_indexes("lane_key", RowExclusiveLock) &&
             lock_with_indexes("subscriptions", RowShareLock) &&
+            lock_with_indexes("subscription_history", lock_of_history()) &&
             lock_with_indexes("ring", AccessShareLock) &&
             lock_with_indexes("dump_rows", AccessShareLock) && lock_events(AccessShareLock))
             return;
@@ -105,16 +115,19 @@ find_place(int number)
 void
 load_subscription()
 {
+    constexpr const char *kDefaultSink = "kafka";
     if (serves_default())
     {
-        claim_subscriptions();
+        relay.kind = sink_kind(kDefaultSink);
         return;
     }
     Datum options;
-    switch (read_subscription(&options))
+    const char *sink;
+    switch (read_subscription(&sink, &options))
     {
     case SubscriptionRow::held:
-        exit_as(RelayExit::told_to);
+        wait_for_change();
+    case SubscriptionRow::detached:
     case SubscriptionRow::missing:
         exit_as(RelayExit::no_extension);
     case SubscriptionRow::there:
@@ -122,7 +135,11 @@ load_subscription()
         const MemoryContext before = MemoryContextSwitchTo(TopMemoryContext);
         relay.options = DatumGetJsonbPCopy(options);
         (void) MemoryContextSwitchTo(before);
-        apply_subscription_options(relay.options);
+        relay.kind = sink_kind(sink);
+        if (relay.kind == nullptr)
+            ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT),
+                            errmsg("outbox relay: there is no sink \"%s\"", sink)));
+        apply_subscription_options(*relay.kind, relay.options);
     }
     }
     pgstat_report_appname(psprintf("outbox relay %s", subscription_name()));
@@ -149,9 +166,8 @@ attach(Datum relay_number)
         !pg_atomic_compare_exchange_u32(&relay.entry->pid, &other, static_cast<uint32>(MyProcPid)))
         if (kill(static_cast<pid_t>(other), 0) == 0)
         {
-            ereport(LOG,
-                    (errmsg("outbox relay ends: process %u is the relay of this database already",
-                            other)));
+            ereport(LOG, (errmsg("%s ends: process %u is the relay of this database already",
+                                 relay_title(), other)));
             proc_exit(0);
         }
     before_shmem_exit(detach, 0);
@@ -190,8 +206,14 @@ load()
     const LoadResult result = load_position(&stored, problem, sizeof(problem));
     relay.database_settings = read_database_settings(nullptr, nullptr);
     relay.applied_settings = relay.database_settings;
+    if (result == LoadResult::missing) // one of a copied database, whose relay forgets it
+        exit_as(RelayExit::no_extension);
     if (serves_default())
+    {
+        read_default_history();
+        claim_subscriptions(); // those that are not a copied database's original's
         load_ring(relay.slot);
+    }
     load_lane_key();
     if (result != LoadResult::broken)
         learn_numbers(stored.position.last_seq);
@@ -207,8 +229,7 @@ load()
                                       {pg_atomic_read_u64(&relay.entry->backlog_base),
                                        pg_atomic_read_u32(&relay.entry->backlog_counted) != 0});
         });
-    if (serves_default())
-        relay.parts->stats.attach(MyDatabaseId);
+    relay.parts->stats.attach(MyDatabaseId);
 }
 
 } // namespace outbox

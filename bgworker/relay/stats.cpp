@@ -1,5 +1,7 @@
 #include "stats.h"
 
+#include "bgworker/source/subscription.h"
+
 namespace outbox
 {
 
@@ -10,7 +12,7 @@ static_assert(TopicTable::kTopics == kStatsTopics && TopicTable::kOther == kOthe
               "a topic's number is its row");
 static_assert(TopicTable::kLongest < kTopicNameSize, "names end with a zero");
 
-// No topic of Kafka's is called that.
+// No topic is called that.
 constexpr std::string_view kOtherTopicsName = "(other topics)";
 
 // Clocks step back, and created_at may be any time.
@@ -37,7 +39,7 @@ Stats::Stats() : counted_(new Counted[kStatsRows]()) {}
 void
 Stats::attach(Oid database)
 {
-    area_ = claim_stats_area(database);
+    area_ = claim_stats_area(database, subscription_name(), subscription_created_at());
     if (area_ == nullptr)
         return;
     LWLockAcquire(stats_lock(area_), LW_SHARED);

@@ -19,7 +19,7 @@ class Stats final : public Tally
 public:
     Stats(); // throws std::bad_alloc
 
-    // Claims the database's area; without one, nothing is counted.
+    // Claims the area of this process's subscription; without one, nothing is counted.
     void attach(Oid database);
 
     std::uint16_t topic(std::string_view name) noexcept override { return topics_.find(name); }

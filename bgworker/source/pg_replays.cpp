@@ -5,6 +5,7 @@
 #include "replay_tables.h"
 #include "short_transaction.h"
 #include "spi_call.h"
+#include "subscription.h"
 #include "extension/server/server_text.h"
 
 namespace outbox
@@ -25,7 +26,7 @@ constexpr const char *kForeign =
 
 constexpr const char *kFirst = "select r.id from outbox.replay_requests r "
                                "where r.state = any ('{QUEUED,RUNNING}') and not " FOREIGN " "
-                               "order by r.requested_at, r.id limit 1";
+                               "and r.subscription = $2 order by r.requested_at, r.id limit 1";
 
 constexpr const char *kTake =
     "with free as materialized (select r.id, r.state from outbox.replay_requests r "
@@ -55,8 +56,19 @@ constexpr const char *kSave =
 constexpr const char *kForget =
     "delete from outbox.replay_events e where e.replay_id = $1 and e.chunk < $2";
 
-constexpr const char *kNeeds = "select e.replay_id::text from outbox.replay_events e "
-                               "where $1 = any (e.held_slots) limit 1";
+constexpr const char *kNeeds =
+    "select e.replay_id || case coalesce(r.subscription, 'default') when 'default' then '' "
+    " else ' of subscription ' || r.subscription end "
+    "from outbox.replay_events e left join outbox.replay_requests r on r.id = e.replay_id "
+    "where $1 = any (e.held_slots) limit 1";
+
+constexpr const char *kDetached =
+    "with free as materialized (select r.id from outbox.replay_requests r "
+    " where r.subscription = $1 and r.state = any ('{QUEUED,RUNNING}') "
+    " for no key update skip locked), "
+    "ended as (update outbox.replay_requests r set state = 'FAILED', ended_at = clock_timestamp(), "
+    " last_error = 'its subscription was detached' from free f where r.id = f.id returning r.id) "
+    "delete from outbox.replay_events e using ended d where e.replay_id = d.id";
 
 int
 number(int column)
@@ -74,9 +86,9 @@ copy_text(int column, char *to, size_t size)
 bool
 find_first(ReplayRequest *request)
 {
-    Oid types[] = {OIDOID};
-    Datum values[] = {ObjectIdGetDatum(MyDatabaseId)};
-    spi_execute(kFirst, 1, types, values, SPI_OK_SELECT);
+    Oid types[] = {OIDOID, TEXTOID};
+    Datum values[] = {ObjectIdGetDatum(MyDatabaseId), subscription_datum()};
+    spi_execute(kFirst, 2, types, values, SPI_OK_SELECT);
     if (SPI_processed == 0)
         return false;
     const Datum id = spi_first(1);
@@ -258,6 +270,16 @@ PgReplays::read_chunk(const ReplayRequest &request, std::int64_t chunk,
             }
             SPI_finish();
         });
+}
+
+void
+end_replays_of(const char *subscription)
+{
+    Oid types[] = {TEXTOID};
+    Datum values[] = {CStringGetTextDatum(subscription)};
+    spi_connect();
+    spi_execute(kDetached, 1, types, values, SPI_OK_DELETE);
+    SPI_finish();
 }
 
 const char *

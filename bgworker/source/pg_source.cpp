@@ -26,6 +26,8 @@ OpenResult
 PgSource::open()
 {
     OpenResult opened = open_events(&tables_);
+    if (opened == OpenResult::opened && !is_extension_of_subscription())
+        opened = OpenResult::missing;
     if (opened == OpenResult::opened)
         opened = lock_table("deliveries", RowExclusiveLock);
     if (opened == OpenResult::opened)
@@ -201,7 +203,7 @@ PgSource::fetch(const EventKey &key, Event &event)
         {
             MemoryContextReset(event_context_);
             found = fetch_event(&tables_, key, now_, &row_);
-            skipped = found && !takes_event(row_.aggregate_type, row_.event_type);
+            skipped = found && !takes_event(row_.xid, row_.aggregate_type, row_.event_type);
         });
     if (skipped)
         skipped_++;
@@ -321,7 +323,7 @@ PgSource::report_routes(RoutesLoaded loaded, const Verdict &verdict)
     snprintf(routes_problem_, sizeof(routes_problem_), "outbox.routes: %s%s%s", verdict.reason,
              verdict.hint[0] != '\0' ? "; " : "", verdict.hint);
     ereport(WARNING, (errcode(ERRCODE_CONFIG_FILE_ERROR),
-                      errmsg("outbox relay: outbox.routes is not usable: %s", verdict.reason),
+                      errmsg("%s: outbox.routes is not usable: %s", relay_title(), verdict.reason),
                       has_routes() ? errdetail("The previous routes stay in use.")
                                    : errdetail("Nothing is published."),
                       verdict.hint[0] != '\0' ? errhint("%s", verdict.hint) : 0));
@@ -361,10 +363,10 @@ PgSource::log(const LogLine &line) noexcept
     const MemoryContext context = CurrentMemoryContext;
     PG_TRY();
     {
-        ereport(level,
-                (line.of_connection ? errcode(ERRCODE_CONNECTION_EXCEPTION) : 0,
-                 errmsg("%s", line.text), line.detail[0] != '\0' ? errdetail("%s", line.detail) : 0,
-                 line.hint[0] != '\0' ? errhint("%s", line.hint) : 0));
+        ereport(level, (line.of_connection ? errcode(ERRCODE_CONNECTION_EXCEPTION) : 0,
+                        errmsg("%s", titled(line.text)),
+                        line.detail[0] != '\0' ? errdetail("%s", line.detail) : 0,
+                        line.hint[0] != '\0' ? errhint("%s", line.hint) : 0));
     }
     PG_CATCH();
     {

@@ -28,13 +28,28 @@ int run_replay(const Context &context, const ReplayOptions &options);
 int run_replays_list(const Context &context, const ReplayOptions &options);
 int run_replays_cancel(const Context &context, const ReplayOptions &options);
 int run_pause(const Context &context, const PauseOptions &options);
-int run_resume(const Context &context);
+int run_resume(const Context &context, const PauseOptions &options);
+int run_subscriptions_list(const Context &context);
+int run_subscriptions_create(const Context &context, const SubscriptionsOptions &options);
+int run_subscriptions_alter(const Context &context, const SubscriptionsOptions &options);
+int run_subscriptions_attach(const Context &context, const SubscriptionsOptions &options);
+int run_subscriptions_detach(const Context &context, const SubscriptionsOptions &options);
+int run_subscriptions_drop(const Context &context, const SubscriptionsOptions &options);
 int run_contracts_lint(const Context &context, const ContractsOptions &options);
 int run_doctor(const Context &context, const DoctorOptions &options);
 
 // Connects, and throws kNotReady when the extension is not in this database or its schema is closed
 // to this role.
 Database open_outbox(const Context &context);
+
+// Why this database cannot be used, and the statements that a superuser needs where it is not just
+// `create extension`. Nothing: the extension is there.
+struct Absence
+{
+    std::string text;
+    Text remedy;
+};
+std::optional<Absence> absence_of_extension(Database &database);
 
 // Whether this role may read these columns of a table or view.
 bool may_select(Database &database, const std::string &relation,

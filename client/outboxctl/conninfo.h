@@ -1,7 +1,7 @@
 // Connection strings, and the passwords in them.
 #pragma once
 
-#include "bgworker/sinks/kafka/secrets.h"
+#include "extension/core/secrets.h"
 
 #include <string>
 #include <vector>

@@ -129,6 +129,29 @@ Database::reconnect()
     connect();
 }
 
+namespace
+{
+
+// What to do about a refused connection. On a server as distributions set it up, the role of the
+// system's user is asked for first, and often there is none.
+std::string
+remedy_of(const std::string &refusal)
+{
+    const bool of_system = refusal.find("Peer authentication failed") != std::string::npos ||
+                           refusal.find("role \"root\" does not exist") != std::string::npos;
+    const bool of_nobody = refusal.find("Is the server running locally") != std::string::npos;
+    return std::string(
+               of_system   ? "On the server itself \"sudo -u postgres outboxctl\" connects as "
+                             "the superuser postgres. Otherwise "
+               : of_nobody ? "No server listens there. On Debian \"pg_lsclusters\" shows those of "
+                             "this machine, and their logs why one has not started. Otherwise "
+                           : "") +
+           "-d, PGHOST, PGPORT, PGUSER and PGDATABASE say where to connect, as for psql; "
+           "PGPASSWORD or ~/.pgpass has the password.";
+}
+
+} // namespace
+
 void
 Database::connect()
 {
@@ -152,9 +175,7 @@ Database::connect()
     const char *encoding = PQparameterStatus(connection_.get(), "server_encoding");
     without_utf8_ = encoding != nullptr && std::string(encoding) == kWithoutUtf8;
     if (!refusal_.empty())
-        throw ConnectionError(
-            refusal_, "-d, PGHOST, PGPORT, PGUSER and PGDATABASE say where to connect, as for "
-                      "psql; PGPASSWORD or ~/.pgpass has the password.");
+        throw ConnectionError(refusal_, remedy_of(refusal_));
     // In blocking mode libpq would wait for a server that does not read, heedless of time and
     // signals, even for the word that it sends at the end.
     if (PQsetnonblocking(connection_.get(), 1) != 0)

@@ -156,6 +156,7 @@ run_doctor(const Context &context, const DoctorOptions &options)
     {
         guarded(findings, "relay", [&] { examine_relay(database, findings); });
         guarded(findings, "relay", [&] { examine_maintenance(database, findings); });
+        guarded(findings, "subscriptions", [&] { examine_subscriptions(database, findings); });
         guarded(findings, "rights", [&] { examine_rights(database, options, findings); });
     }
     guarded(findings, "settings", [&] { examine_settings(database, findings); });

@@ -22,7 +22,8 @@ enum class Level
 
 struct Finding
 {
-    std::string area; // "server", "extension", "relay", "rights", "settings" or "kafka"
+    std::string
+        area; // "server", "extension", "relay", "subscriptions", "rights", "settings", "kafka"
     Level level;
     std::string text;
     std::string remedy; // what to do, empty when there is nothing
@@ -48,6 +49,7 @@ private:
 // The server's part; returns whether the extension is there and usable.
 bool examine_server(Database &database, Findings &findings);
 void examine_relay(Database &database, Findings &findings);
+void examine_subscriptions(Database &database, Findings &findings);
 void examine_rights(Database &database, const DoctorOptions &options, Findings &findings);
 void examine_settings(Database &database, Findings &findings);
 void examine_retention(Database &database, Findings &findings);   // settings

@@ -99,17 +99,23 @@ examine_extension(Database &database, Findings &findings)
     { findings.add("extension", level, text, remedy); };
     if (rows.empty())
         findings.add("server", Level::kProblem, "the extension's files are not on the server",
-                     "Run make install there, with the PG_CONFIG of this server.");
+                     "Install the package postgresql-" +
+                         std::to_string(database
+                                            .query("select current_setting("
+                                                   "'server_version_num')::int / 10000 as n")
+                                            .number(0, "n")
+                                            .value_or(0)) +
+                         "-outbox there, or run make install with the PG_CONFIG of this server.");
     const Text installed = rows.empty() ? Text() : rows.text(0, "installed_version");
     if (!installed)
         examine_preload(database, findings); // otherwise the relay's state shows it
     if (rows.empty())
         return false;
-    if (!installed)
+    if (const std::optional<Absence> absence = absence_of_extension(database))
     {
-        add(Level::kProblem,
-            "the extension is not installed in the database \"" + database.name() + "\"",
-            "create extension outbox; as a superuser, or name another database with -d.");
+        add(Level::kProblem, absence->text,
+            absence->remedy.value_or("create extension outbox; as a superuser, or name another "
+                                     "database with -d."));
         return false;
     }
     examine_library(database, *installed, rows.value(0, "default_version"), findings);

@@ -3,6 +3,7 @@
 
 #include "errors.h"
 #include "kafka_client.h"
+#include "relay_view.h"
 #include "units.h"
 
 #include "extension/core/topic_template.h"
@@ -104,11 +105,34 @@ examine_topics(Database &database, bool extension, const ClusterView &view, Find
                          "Create it, or set auto.create.topics.enable on the brokers.");
 }
 
+// Of a role that may not see it, nothing is known.
+bool
+needs_no_kafka(Database &database)
+{
+    try
+    {
+        return look_at_relay(database).state == "detached";
+    }
+    catch (const ConnectionError &)
+    {
+        throw;
+    }
+    catch (const Error &)
+    {
+        return false;
+    }
+}
+
 } // namespace
 
 void
 examine_kafka(Database &database, bool extension, const KafkaOptions &options, Findings &findings)
 {
+    if (extension && options.bootstrap.empty() && needs_no_kafka(database))
+    {
+        findings.add("kafka", Level::kOk, "default is detached, so there need be no Kafka");
+        return;
+    }
     const KafkaSource source = find_kafka(options, &database);
     for (const std::string &note : source.notes)
         findings.add("kafka", Level::kNote, source.masked(note));

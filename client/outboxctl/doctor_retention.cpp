@@ -27,6 +27,8 @@ std::string
 remedy_of(const std::string &reason)
 {
     const auto holds = [&](const char *text) { return reason.find(text) != std::string::npos; };
+    if (holds("subscription "))
+        return "See what keeps that subscription from sending: outboxctl subscriptions list.";
     if (holds("not published"))
         return "See to Kafka and to the relay: outboxctl status.";
     if (holds("refused or waiting"))

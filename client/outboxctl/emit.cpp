@@ -3,6 +3,7 @@
 
 #include "errors.h"
 #include "interrupts.h"
+#include "relay_view.h"
 #include "standard_output.h"
 #include "units.h"
 
@@ -176,6 +177,20 @@ wait_published(Database &database, const std::string &id, double limit)
     }
 }
 
+// Why an event is not published, as far as the relay's state tells and the role may see it.
+std::string
+why_not_published(Database &database)
+{
+    if (!may_select(database, "outbox.relay_status", {"state"}))
+        return "\"outboxctl status\" may say why";
+    const Rows rows = database.query("select state from outbox.relay_status");
+    const std::string state = rows.empty() ? "" : rows.value(0, "state");
+    const std::string text = text_of_state(state).meaning;
+    return state == "running" || text.empty()
+               ? "\"outboxctl status\" may say why"
+               : "the relay is " + state + ": " + text + "; \"outboxctl doctor\" says what to do";
+}
+
 // Adds to the answer what became of the event. What ends the wait is thrown, after the answer.
 int
 wait_and_tell(const Context &context, Database &database, double limit, Json &json)
@@ -197,7 +212,7 @@ wait_and_tell(const Context &context, Database &database, double limit, Json &js
     if (!context.output.json())
         Output::remark(seconds ? "published after " + human_duration(*seconds)
                                : "not published within " + human_duration(limit) +
-                                     "; it is kept, and \"outboxctl status\" may say why");
+                                     "; it is kept, and " + why_not_published(database));
     return seconds ? kOk : kFound;
 }
 

@@ -2,6 +2,7 @@
 #include "commands.h"
 
 #include "errors.h"
+#include "subscription_view.h"
 #include "units.h"
 
 #include <fmt/format.h>
@@ -17,33 +18,48 @@ namespace
 // An extension that is still to be updated to 0.3 has no column `subscription`: the name is that of
 // only_one then. Everybody who may watch reads the view; the other states are in the table alone.
 constexpr const char *kOnlyFailed = R"(
+select f.* from (select 'default'::text as subscription) only_one cross join lateral (
 select d.event_id::text as id, 'FAILED'::text as state, d.topic, d.partition_key as key,
   d.aggregate_type, d.aggregate_id, d.event_type, d.attempts, d.failed_at,
-  null::timestamptz as next_attempt_at, d.waiting_behind, d.last_error,
+  null::timestamptz as next_attempt_at, d.waiting_behind, d.last_error, subscription,
   extract(epoch from clock_timestamp() - d.failed_at)::float8 as age, d.seq
-from outbox.dead_letters d)";
+from outbox.dead_letters d) f)";
 
 constexpr const char *kAnyState = R"(
 select d.event_id::text as id, d.state, d.topic, d.partition_key as key,
   e.aggregate_type, e.aggregate_id, e.event_type, d.attempts, d.failed_at,
   d.next_attempt_at,
   case when d.blocking then
-    (select count(*) from outbox.deliveries w where subscription = 'default' and w.lane = d.lane and w.state = 'WAITING'
+    (select count(*) from outbox.deliveries w where subscription = d.of and w.lane = d.lane and w.state = 'WAITING'
       and d.state <> 'WAITING')
-  else 0 end as waiting_behind, d.last_error,
+  else 0 end as waiting_behind, d.last_error, d.of as subscription,
   extract(epoch from clock_timestamp() - d.failed_at)::float8 as age, d.seq
 from (select 'default'::text as subscription) only_one
-cross join outbox.deliveries d
+cross join lateral (
+  select t.event_id, t.state, t.topic, t.partition_key, t.attempts, t.failed_at, t.next_attempt_at,
+    t.blocking, t.last_error, t.lane, t.xid, t.seq, t.slot, subscription as of
+  from outbox.deliveries t) d
 left join outbox.events e on e.xid = d.xid and e.seq = d.seq and e.slot = d.slot)";
 
+// The status is that of `default`; what another subscription has given up is FAILED there.
 constexpr const char *kShow = R"(
-select s.id::text, s.status, s.aggregate_type, s.aggregate_id, s.event_type, s.partition_key,
-  s.schema_version, s.created_at, s.published_at, s.attempts, s.next_attempt_at, s.last_error,
+select s.id::text,
+  case when $2 = 'default' then s.status when d.topic is not null then 'FAILED' end as status,
+  s.aggregate_type, s.aggregate_id, s.event_type, s.partition_key,
+  s.schema_version, s.created_at,
+  case when $2 = 'default' then s.published_at end as published_at,
+  case when $2 = 'default' then s.attempts else d.attempts end as attempts,
+  case when $2 = 'default' then s.next_attempt_at end as next_attempt_at,
+  case when $2 = 'default' then s.last_error else d.last_error end as last_error,
   d.topic, d.failed_at, d.waiting_behind, s.headers, s.payload,
   translate(encode(s.payload_bytes, 'base64'), E'\n', '') as payload_base64,
   s.payload is null and s.payload_bytes is null as tombstone, s.payload_bytes, s.seq
-from outbox.event_status s left join outbox.dead_letters d on d.event_id = $1::uuid and d.seq = s.seq
-where s.id = $1::uuid order by s.seq)";
+from (select 'default'::text as subscription) only_one
+cross join lateral (select * from outbox.event_status t where t.id = $1::uuid) s
+left join lateral (
+  select t.topic, t.failed_at, t.waiting_behind, t.attempts, t.last_error from outbox.dead_letters t
+  where t.event_id = $1::uuid and t.seq = s.seq and subscription = $2) d on true
+order by s.seq)";
 
 Rows
 find_failed(Database &database, const FailedOptions &options)
@@ -70,8 +86,10 @@ find_failed(Database &database, const FailedOptions &options)
             "and ($2::text is null or f.aggregate_type = $2) "
             "and ($3::text is null or f.event_type = $3) "
             "and ($4::float8 is null or f.failed_at >= now() - make_interval(secs => $4)) "
-            "order by f.seq limit $5::int + 1",
-        {state, options.aggregate_type, options.event_type, since, std::to_string(options.limit)});
+            "and ($6::text is null or f.subscription = $6) "
+            "order by f.seq, f.subscription limit $5::int + 1",
+        {state, options.aggregate_type, options.event_type, since, std::to_string(options.limit),
+         options.subscription});
 }
 
 std::string
@@ -109,7 +127,10 @@ print_list(const Output &output, const Rows &rows, int count, const FailedOption
     {
         output.line(lines[static_cast<std::size_t>(row) + 1]);
         const Text error = rows.text(row, "last_error");
-        const std::string below = rows.value(row, "topic") + (error ? ": " + *error : "");
+        const std::string subscription = rows.value(row, "subscription");
+        const std::string below =
+            (subscription == "default" ? "" : "subscription " + subscription + ", ") +
+            rows.value(row, "topic") + (error ? ": " + *error : "");
         output.line("  " + output.styled(printable(below), Style::kFaint));
     }
     if (rows.count() > count)
@@ -154,7 +175,8 @@ print_event(const Output &output, Database &database, const Rows &rows, int row)
     };
     const std::string status = rows.value(row, "status");
     list.add("Id", {rows.value(row, "id"), Style::kBold});
-    list.add("Status", {lower(status), status == "FAILED" ? Style::kBad : Style::kPlain});
+    if (!status.empty())
+        list.add("Status", {lower(status), status == "FAILED" ? Style::kBad : Style::kPlain});
     add("Last error", "last_error");
     add("Attempts", "attempts");
     add("Refused first", "failed_at");
@@ -185,6 +207,7 @@ int
 run_failed_list(const Context &context, const FailedOptions &options)
 {
     Database database = open_outbox(context);
+    require_subscription(database, options.subscription);
     const Rows rows = find_failed(database, options);
     const int count = std::min(rows.count(), options.limit);
     if (context.output.json())
@@ -210,11 +233,13 @@ int
 run_failed_show(const Context &context, const FailedOptions &options)
 {
     Database database = open_outbox(context);
+    require_subscription(database, options.subscription);
     Json json = {{"events", Json::array()}};
     bool first = true;
     for (const std::string &id : options.ids)
     {
-        const Rows rows = database.query(kShow, {id});
+        const Rows rows =
+            database.query(kShow, {id, subscription_or_default(options.subscription)});
         if (rows.empty())
             throw Error(kFailed, "there is no event with id " + id,
                         "\"outboxctl failed list\" shows the ids of failed events.", "", "42704");

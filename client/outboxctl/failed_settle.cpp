@@ -4,6 +4,7 @@
 #include "errors.h"
 #include "interrupts.h"
 #include "standard_output.h"
+#include "subscription_view.h"
 #include "terminal.h"
 #include "units.h"
 
@@ -120,25 +121,33 @@ int
 retry_many(const Context &context, const FailedOptions &options)
 {
     Database database = open_outbox(context);
+    require_subscription(database, options.subscription);
     const Text seconds = options.since ? Text(std::to_string(*options.since)) : std::nullopt;
-    const Rows found = database.query(
-        "select count(*) as count, min(s.since)::text as since from "
-        "(select now() - make_interval(secs => $3::float8) as since) s left join "
-        "outbox.dead_letters d "
-        "on ($1::text is null or d.aggregate_type = $1) and ($2::text is null or d.event_type = "
-        "$2) "
-        "and (s.since is null or d.failed_at >= s.since) where d.event_id is not null",
-        {options.aggregate_type, options.event_type, seconds});
+    const Rows found =
+        database.query("select count(*) as count, min(s.since)::text as since from "
+                       "(select now() - make_interval(secs => $3::float8) as since, "
+                       "'default'::text as subscription) s "
+                       "cross join lateral (select from outbox.dead_letters d "
+                       "where ($1::text is null or d.aggregate_type = $1) "
+                       "and ($2::text is null or d.event_type = $2) "
+                       "and (s.since is null or d.failed_at >= s.since) and subscription = $4) f",
+                       {options.aggregate_type, options.event_type, seconds,
+                        subscription_or_default(options.subscription)});
     const long long count = found.number(0, "count").value_or(0);
     const bool go = count > 0 && agreed(context, options, count);
     const Interrupts interrupts;
+    std::vector<Text> parameters = {options.aggregate_type, options.event_type,
+                                    found.raw(0, "since"), std::to_string(count)};
+    if (options.subscription)
+        parameters.push_back(options.subscription);
     // In one statement: one after the other would find the first again when they fail again.
     const long long done =
         go ? database
-                 .change("the events are tried again",
-                         "select outbox.retry_failed($1, $2, $3::timestamptz, $4::int) as count",
-                         {options.aggregate_type, options.event_type, found.raw(0, "since"),
-                          std::to_string(count)})
+                 .change(
+                     "the events are tried again",
+                     std::string("select outbox.retry_failed($1, $2, $3::timestamptz, $4::int") +
+                         (options.subscription ? ", $5) as count" : ") as count"),
+                     parameters)
                  .number(0, "count")
                  .value_or(0)
            : 0;
@@ -172,10 +181,14 @@ run_failed_retry(const Context &context, const FailedOptions &options)
     Database database = open_outbox(context);
     const Settle retry = [&](const std::string &id)
     {
-        const bool changed = database
-                                 .change("event " + id + " is tried again",
-                                         "select outbox.retry($1::uuid) as changed", {id})
-                                 .flag(0, "changed");
+        const bool changed =
+            (options.subscription
+                 ? database.change("event " + id + " is tried again",
+                                   "select outbox.retry($1::uuid, $2) as changed",
+                                   {id, options.subscription})
+                 : database.change("event " + id + " is tried again",
+                                   "select outbox.retry($1::uuid) as changed", {id}))
+                .flag(0, "changed");
         return Outcome{changed,
                        changed ? "is tried again now" : "was being retried anyway; now at once"};
     };
@@ -189,9 +202,13 @@ run_failed_discard(const Context &context, const FailedOptions &options)
     const Settle discard = [&](const std::string &id)
     {
         const bool changed =
-            database
-                .change("event " + id + " is discarded",
-                        "select outbox.discard($1::uuid, $2) as changed", {id, options.reason})
+            (options.subscription
+                 ? database.change("event " + id + " is discarded",
+                                   "select outbox.discard($1::uuid, $2, $3) as changed",
+                                   {id, options.reason, options.subscription})
+                 : database.change("event " + id + " is discarded",
+                                   "select outbox.discard($1::uuid, $2) as changed",
+                                   {id, options.reason}))
                 .flag(0, "changed");
         return Outcome{changed, changed ? "is discarded" : "was discarded before"};
     };

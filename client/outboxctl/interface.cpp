@@ -4,12 +4,8 @@
 #include "documents.h"
 #include "errors.h"
 #include "option_kinds.h"
-#include "standard_output.h"
 #include "texts.h"
 
-#include <algorithm>
-#include <numeric>
-#include <sstream>
 #include <utility>
 
 namespace outbox::ctl
@@ -18,17 +14,9 @@ namespace outbox::ctl
 namespace
 {
 
-// A command that runs `function` with the options.
-CLI::App *
-command(Interface &interface, CLI::App *parent, const std::string &name,
-        const std::string &description, std::function<int(const Context &)> function)
-{
-    CLI::App *app = parent->add_subcommand(name, description);
-    if (function)
-        app->callback([&interface, function = std::move(function)]
-                      { interface.command = function; });
-    return app;
-}
+constexpr const char *kSetAsideBy =
+    "What this subscription has set aside, instead of the default one.";
+constexpr const char *kInsteadOfDefault = "Of this subscription, instead of the default one.";
 
 void
 add_kafka_options(CLI::App *app, KafkaOptions &options)
@@ -61,6 +49,9 @@ add_watching(Interface &interface, CLI::App *root)
     duration(status, "-i,--interval", options.status.interval,
              "Time between two updates with --watch, 1 s unless given.")
         ->needs(watch);
+    CLI::Option *one = add_subscription_option(status, options.status.subscription,
+                                               "Only this subscription, and more of it.");
+    watch->excludes(one);
 
     CLI::App *lag = command(interface, root, "lag",
                             "How much is not yet published, how fast it goes, and what waits.",
@@ -119,6 +110,9 @@ add_tail(Interface &interface, CLI::App *root)
     tail->add_flag("-b,--from-beginning", options.from_beginning,
                    "Show what the topics hold already, and then follow.");
     number(tail, "-n,--count", options.count, 2147483647, "End after so many events.");
+    add_subscription_option(tail, options.kafka.subscription,
+                            "What this subscription sends, in the Kafka that it sends to. For "
+                            "superusers: its options say where that is.");
     add_kafka_options(tail, options.kafka);
 }
 
@@ -149,12 +143,16 @@ add_failed(Interface &interface, CLI::App *root)
            "outbox.deliveries.",
            "STATE");
     add_selection(list, options);
+    add_subscription_option(list, options.subscription,
+                            "Only what this subscription has set aside; that of all unless given.");
     number(list, "--limit", options.limit, 100000, "Show at most so many, 50 unless given.");
 
     CLI::App *show =
         command(interface, failed, "show", "Show everything about events.",
                 [&](const Context &context) { return run_failed_show(context, options); });
     texts(show, "ID", options.ids, "Ids of events.", "UUID")->required();
+    add_subscription_option(show, options.subscription,
+                            "What became of them in this subscription.");
 
     CLI::App *retry = command(
         interface, failed, "retry",
@@ -164,12 +162,14 @@ add_failed(Interface &interface, CLI::App *root)
     texts(retry, "ID", options.ids, "Ids of events.", "UUID");
     retry->add_flag("--all", options.all, "All that have failed.");
     add_selection(retry, options);
+    add_subscription_option(retry, options.subscription, kSetAsideBy);
     retry->add_flag("-y,--yes", options.yes, "Do not ask.");
 
     CLI::App *discard = command(
         interface, failed, "discard", "Give events up for good; what waits behind them flows.",
         [&](const Context &context) { return run_failed_discard(context, options); });
     texts(discard, "ID", options.ids, "Ids of events.", "UUID")->required();
+    add_subscription_option(discard, options.subscription, kSetAsideBy);
     text(discard, "-r,--reason", options.reason, "Why; it is kept with the event.", "TEXT")
         ->required();
 }
@@ -195,6 +195,9 @@ add_replay(Interface &interface, CLI::App *root)
     number(replay, "--rate", options.rate, 10000, "So many a second; 100 unless given.");
     text(replay, "--topic", options.topic, "To this topic, instead of the one each belongs to.",
          "TOPIC");
+    add_subscription_option(replay, options.subscription,
+                            "By the relay of this subscription, to its Kafka: what it has passed "
+                            "and takes.");
     CLI::Option *dry_run = replay->add_flag("--dry-run", options.dry_run, "Only count them.");
     replay->add_flag("-y,--yes", options.yes, "Do not ask.")->excludes(dry_run);
     replay
@@ -207,6 +210,7 @@ add_replay(Interface &interface, CLI::App *root)
         command(interface, replays, "list", "List replays and dry runs, the latest first.",
                 [&](const Context &context) { return run_replays_list(context, options); });
     number(list, "--limit", options.limit, 1000, "Show at most so many, 20 unless given.");
+    add_subscription_option(list, options.subscription, "Only those of this subscription.");
     CLI::App *cancel = command(
         interface, replays, "cancel", "End a replay; what it has published stays published.",
         [&](const Context &context) { return run_replays_cancel(context, options); });
@@ -221,8 +225,12 @@ add_operating(Interface &interface, CLI::App *root)
         command(interface, root, "pause", "Stop publishing until resume; events are kept.",
                 [&](const Context &context) { return run_pause(context, options.pause); });
     text(pause, "-r,--reason", options.pause.reason, "Why; kept with the pause.", "TEXT");
-    command(interface, root, "resume", "Publish again.",
-            [](const Context &context) { return run_resume(context); });
+    add_subscription_option(pause, options.pause.subscription, kInsteadOfDefault);
+    CLI::App *resume =
+        command(interface, root, "resume", "Publish again.",
+                [&](const Context &context) { return run_resume(context, options.pause); });
+    add_subscription_option(resume, options.pause.subscription, kInsteadOfDefault);
+    add_subscriptions(interface, root);
 
     CLI::App *doctor = command(
         interface, root, "doctor",
@@ -289,64 +297,6 @@ add_global_options(Interface &interface, CLI::App *root)
     root->set_help_flag("-h,--help", "Print this help and end.");
 }
 
-// Whether a word was perhaps meant for this one: at most two letters are others, or missing.
-bool
-resembles(const std::string &word, const std::string &name)
-{
-    std::vector<std::size_t> costs(name.size() + 1);
-    std::iota(costs.begin(), costs.end(), std::size_t{0});
-    for (std::size_t i = 0; i < word.size(); i++)
-    {
-        std::size_t former = std::exchange(costs[0], i + 1);
-        for (std::size_t j = 0; j < name.size(); j++)
-        {
-            const std::size_t other = former + (word[i] == name[j] ? 0 : 1);
-            former = costs[j + 1];
-            costs[j + 1] = std::min({other, former + 1, costs[j] + 1});
-        }
-    }
-    return costs.back() <= 2;
-}
-
-// An option by its name alone: "-p" of "-psecret", "--name" of "--name=secret".
-std::string
-option_name(const std::string &argument)
-{
-    return argument.rfind("--", 0) == 0 ? argument.substr(0, argument.find('='))
-                                        : argument.substr(0, 2);
-}
-
-// In no case a value: a password that was meant for another program's option is one.
-std::string
-what_is_wrong(const CLI::ParseError &error, const CLI::App *named,
-              const std::vector<std::string> &rest)
-{
-    const auto option = std::find_if(rest.begin(), rest.end(),
-                                     [](const std::string &argument)
-                                     { return argument.size() > 1 && argument[0] == '-'; });
-    if (option != rest.end())
-        return "there is no option \"" + option_name(unguarded_message(*option)) + "\"";
-    // A command that is not known is left over, and so one is missing.
-    if (!rest.empty() && named->get_require_subcommand_min() > 0)
-    {
-        for (const CLI::App *app : commands_of(named))
-            if (resembles(rest[0], app->get_name()))
-                return "there is no command \"" + unguarded_message(rest[0]) + "\", but \"" +
-                       app->get_name() + "\"";
-        return "there is no such command";
-    }
-    if (!rest.empty())
-        return "there is an argument too many; -d stands before a connection string";
-    // Of these the text is ours, or CLI11's with nothing but names.
-    if (dynamic_cast<const CLI::ValidationError *>(&error) != nullptr ||
-        dynamic_cast<const CLI::RequiredError *>(&error) != nullptr ||
-        dynamic_cast<const CLI::RequiresError *>(&error) != nullptr ||
-        dynamic_cast<const CLI::ExcludesError *>(&error) != nullptr ||
-        dynamic_cast<const CLI::ArgumentMismatch *>(&error) != nullptr)
-        return unguarded_message(error.what());
-    return "an option has a value that it does not take";
-}
-
 bool
 visible(const CLI::Option *option)
 {
@@ -374,36 +324,6 @@ make_interface()
     add_contracts(*interface, root);
     add_documents(*interface, root);
     return interface;
-}
-
-std::optional<int>
-parse(Interface &interface, int argc, char **argv)
-{
-    // CLI11 takes them from the back.
-    std::vector<std::string> arguments;
-    for (int i = argc - 1; i > 0; i--)
-        arguments.push_back(guarded(argv[i]));
-    CLI::App *root = interface.app.get();
-    try
-    {
-        root->parse(std::move(arguments));
-        return std::nullopt;
-    }
-    catch (const CLI::Success &asked)
-    {
-        std::ostringstream text;
-        const int status = root->exit(asked, text, text);
-        write_output(text.str());
-        return status == 0 ? kOk : kFailed;
-    }
-    catch (const CLI::ParseError &error)
-    {
-        const CLI::App *named = root;
-        while (!named->get_subcommands([](const CLI::App *app) { return app->parsed(); }).empty())
-            named = named->get_subcommands([](const CLI::App *app) { return app->parsed(); })[0];
-        throw Error(kUsage, what_is_wrong(error, named, root->remaining(true)),
-                    "Try \"" + full_name(named) + " --help\".");
-    }
 }
 
 std::string

@@ -1,7 +1,7 @@
 #include "json.h"
 
 #include "characters.h"
-#include "json_text.h"
+#include "extension/core/json_text.h"
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 
 #include "errors.h"
 
-#include "bgworker/sinks/kafka/signals_blocked.h"
+#include "bgworker/sinks/signals_blocked.h"
 #include "extension/core/kafka_properties.h"
 
 #include <algorithm>
@@ -120,7 +120,7 @@ to_view(const rd_kafka_metadata_topic_t &topic)
 bool
 destroyed_in_time(rd_kafka_t *client)
 {
-    const kafka::SignalsBlocked blocked;
+    const SignalsBlocked blocked;
     const auto done = std::make_shared<std::promise<void>>();
     const std::future<void> end = done->get_future();
     std::thread(

@@ -22,14 +22,10 @@ read_file(const File &file, std::string &content, std::string &why)
 {
     if (!file)
         return false;
-    char buffer[8192];
-    std::size_t count = 0;
     // What is too large is refused by the parser.
-    while (content.size() <= kMaxConfigBytes &&
-           (count = std::fread(buffer, 1, sizeof buffer, file.get())) > 0)
-        content.append(buffer, count);
+    const bool read = read_up_to(file, kMaxConfigBytes, content);
     why = std::strerror(errno);
-    return std::ferror(file.get()) == 0;
+    return read;
 }
 
 void
@@ -80,6 +76,10 @@ add_database(KafkaSource &source, const KafkaOptions &options, Database &databas
         return found == settings.end() ? std::string() : found->second;
     };
     source.bootstrap = setting("outbox.bootstrap_servers");
+    source.preloaded = database
+                           .query("select not exists (select from pg_settings where name = "
+                                  "'shared_preload_libraries' and setting !~ '\\youtbox\\y') as ok")
+                           .flag(0, "ok");
     if (settings.count("outbox.kafka_config") == 0)
         source.notes.emplace_back(
             "this role may not see outbox.kafka_config, which may say how to log in to Kafka; give "
@@ -88,6 +88,29 @@ add_database(KafkaSource &source, const KafkaOptions &options, Database &databas
     if (!file.empty() && options.config_file.empty())
         add_servers_file(source, file, database);
     add(source, "outbox.kafka_config", parse_config_pairs(setting("outbox.kafka_config")));
+}
+
+// What is not among its options is as the settings say, except how its cluster is reached.
+void
+add_subscription(KafkaSource &source, const KafkaOptions &options, Database &database)
+{
+    const std::string &name = *options.subscription;
+    const Rows rows = database.query("select options ->> 'bootstrap_servers' as servers, "
+                                     "options ->> 'kafka_config' as config, "
+                                     "options ->> 'kafka_config_file' as file "
+                                     "from outbox.subscriptions where name = $1",
+                                     {name});
+    if (rows.empty())
+        throw Error(kFailed, "there is no subscription \"" + name + "\"",
+                    "\"outboxctl subscriptions list\" shows which there are.", "", "42704");
+    if (!rows.raw(0, "servers"))
+        throw Error(kFailed, "subscription \"" + name + "\" does not send to Kafka");
+    source.bootstrap = rows.raw(0, "servers").value_or("");
+    const std::string file = rows.raw(0, "file").value_or("");
+    if (!file.empty() && options.config_file.empty())
+        add_servers_file(source, file, database);
+    add(source, "kafka_config of subscription " + name,
+        parse_config_pairs(rows.raw(0, "config").value_or("")));
 }
 
 } // namespace
@@ -115,7 +138,9 @@ KafkaSource
 find_kafka(const KafkaOptions &options, Database *database)
 {
     KafkaSource source;
-    if (database != nullptr)
+    if (database != nullptr && options.subscription && *options.subscription != "default")
+        add_subscription(source, options, *database);
+    else if (database != nullptr)
         add_database(source, options, *database);
     if (!options.config_file.empty())
     {
@@ -145,8 +170,9 @@ find_kafka(const KafkaOptions &options, Database *database)
         throw Error(kUsage, std::string("the list of brokers ") + verdict.reason, verdict.hint);
     if (source.bootstrap.empty())
         throw Error(kFailed, "outbox.bootstrap_servers is empty, so it is not known where Kafka is",
-                    "alter system set outbox.bootstrap_servers = 'host:9092'; select "
-                    "pg_reload_conf(); or give the brokers with --bootstrap.");
+                    std::string(source.preloaded ? "" : "load 'outbox'; ") +
+                        "alter system set outbox.bootstrap_servers = 'host:9092'; select "
+                        "pg_reload_conf(); or give the brokers with --bootstrap.");
     return source;
 }
 

@@ -4,7 +4,7 @@
 #include "database.h"
 #include "options.h"
 
-#include "bgworker/sinks/kafka/secrets.h"
+#include "extension/core/secrets.h"
 #include "extension/core/kafka_config.h"
 
 #include <map>
@@ -21,8 +21,9 @@ struct KafkaSource
 {
     std::string bootstrap;
     std::vector<Property> properties; // a later one wins
-    kafka::Secrets secrets;           // values that must not be shown
-    std::vector<std::string> notes;   // what could not be taken into account, as sentences
+    Secrets secrets;                  // values that must not be shown
+    bool preloaded = true;          // false: a session knows the settings once it loads the library
+    std::vector<std::string> notes; // what could not be taken into account, as sentences
 
     // The text without secrets.
     std::string masked(const std::string &text) const;

@@ -55,6 +55,7 @@ seconds_to_catch_up(const RelayView &view, const std::optional<Rates> &rates)
     return static_cast<double>(*view.backlog) / (rates->published - rates->emitted);
 }
 
+// Before 0.3 outbox.deliveries has no column `subscription`: the name is that of only_one then.
 std::optional<Rows>
 look_at_lines(Database &database)
 {
@@ -63,7 +64,9 @@ look_at_lines(Database &database)
     return database.query("select topic, count(*) filter (where state = 'RETRYING') as retrying, "
                           "count(*) filter (where state = 'WAITING') as waiting, "
                           "count(*) filter (where state = 'FAILED') as failed "
-                          "from outbox.deliveries where state <> 'DISCARDED' "
+                          "from (select 'default'::text as subscription) only_one "
+                          "cross join lateral (select t.topic, t.state from outbox.deliveries t "
+                          "where subscription = 'default') d where state <> 'DISCARDED' "
                           "group by topic order by topic");
 }
 

@@ -56,6 +56,18 @@ understood(const std::string &name, const std::string &type, const std::string &
     return value;
 }
 
+// A command that runs `function` with the options.
+inline CLI::App *
+command(Interface &interface, CLI::App *parent, const std::string &name,
+        const std::string &description, std::function<int(const Context &)> function)
+{
+    CLI::App *app = parent->add_subcommand(name, description);
+    if (function)
+        app->callback([&interface, function = std::move(function)]
+                      { interface.command = function; });
+    return app;
+}
+
 // Options by the type of what they fill; all texts go through here.
 template <class Target>
 CLI::Option *
@@ -146,5 +158,10 @@ choice(Interface &interface, CLI::App *app, const std::string &name, std::string
     interface.choices[option] = values;
     return option;
 }
+
+// interface_subscriptions.cpp
+CLI::Option *add_subscription_option(CLI::App *app, std::optional<std::string> &target,
+                                     const std::string &description);
+void add_subscriptions(Interface &interface, CLI::App *root);
 
 } // namespace outbox::ctl

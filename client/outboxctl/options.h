@@ -10,13 +10,15 @@ namespace outbox::ctl
 
 struct KafkaOptions
 {
-    std::string bootstrap;               // empty: outbox.bootstrap_servers
-    std::string config_file;             // empty: outbox.kafka_config_file, if it can be read
-    std::vector<std::string> properties; // name=value, win over everything
+    std::optional<std::string> subscription; // whose Kafka; nothing: that of `default`
+    std::string bootstrap;                   // empty: outbox.bootstrap_servers
+    std::string config_file;                 // empty: outbox.kafka_config_file, if it can be read
+    std::vector<std::string> properties;     // name=value, win over everything
 };
 
 struct StatusOptions
 {
+    std::optional<std::string> subscription; // only this one
     bool watch = false;
     double interval = 1; // seconds
 };
@@ -52,6 +54,7 @@ struct TailOptions
 
 struct FailedOptions
 {
+    std::optional<std::string> subscription; // nothing: of all that are listed, else `default`
     std::vector<std::string> ids;
     std::string state = "failed";
     std::optional<std::string> aggregate_type;
@@ -65,6 +68,7 @@ struct FailedOptions
 
 struct ReplayOptions
 {
+    std::optional<std::string> subscription;
     std::optional<std::string> aggregate_type;
     std::optional<std::string> event_type;
     std::optional<std::string> aggregate_id;
@@ -82,7 +86,20 @@ struct ReplayOptions
 
 struct PauseOptions
 {
+    std::optional<std::string> subscription;
     std::optional<std::string> reason;
+};
+
+struct SubscriptionsOptions
+{
+    std::string name;
+    std::string sink = "kafka";
+    std::optional<std::string> options; // JSON
+    std::vector<std::string> settings;  // name=value
+    std::vector<std::string> aggregate_types;
+    std::vector<std::string> event_types;
+    std::string start = "now";
+    bool yes = false;
 };
 
 struct DoctorOptions
@@ -109,6 +126,7 @@ struct Options
     FailedOptions failed;
     ReplayOptions replay;
     PauseOptions pause;
+    SubscriptionsOptions subscriptions;
     DoctorOptions doctor;
     ContractsOptions contracts;
     std::string shell;

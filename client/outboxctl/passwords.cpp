@@ -1,6 +1,6 @@
 #include "passwords.h"
 
-#include "bgworker/sinks/kafka/secrets.h"
+#include "extension/core/secrets.h"
 #include "conninfo.h"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ constexpr std::size_t kNone = std::string_view::npos;
 
 // The threads that connect write what libpq says to stderr.
 std::mutex mutex;
-kafka::Secrets known;
+Secrets known;
 
 std::string
 decoded(std::string_view text)

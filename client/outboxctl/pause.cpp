@@ -13,7 +13,11 @@ run_pause(const Context &context, const PauseOptions &options)
     Database database = open_outbox(context);
     const bool changed =
         database
-            .change("publishing is paused", "select outbox.pause($1) as changed", {options.reason})
+            .change("publishing is paused",
+                    options.subscription ? "select outbox.pause($1, $2) as changed"
+                                         : "select outbox.pause($1) as changed",
+                    options.subscription ? std::vector<Text>{options.reason, options.subscription}
+                                         : std::vector<Text>{options.reason})
             .flag(0, "changed");
     note_effect("Publishing is paused.");
     if (context.output.json())
@@ -26,12 +30,16 @@ run_pause(const Context &context, const PauseOptions &options)
 }
 
 int
-run_resume(const Context &context)
+run_resume(const Context &context, const PauseOptions &options)
 {
     Database database = open_outbox(context);
-    const bool changed =
-        database.change("publishing is paused", "select outbox.resume() as changed", {})
-            .flag(0, "changed");
+    const bool changed = database
+                             .change("publishing is no longer paused",
+                                     options.subscription ? "select outbox.resume($1) as changed"
+                                                          : "select outbox.resume() as changed",
+                                     options.subscription ? std::vector<Text>{options.subscription}
+                                                          : std::vector<Text>{})
+                             .flag(0, "changed");
     note_effect("Publishing is no longer paused.");
     if (context.output.json())
         context.output.document({{"paused", false}, {"changed", changed}});

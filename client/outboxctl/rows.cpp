@@ -1,7 +1,7 @@
 #include "rows.h"
 
 #include "errors.h"
-#include "json_text.h"
+#include "extension/core/json_text.h"
 #include "units.h"
 
 #include <cstdlib>

@@ -3,6 +3,7 @@
 
 #include "errors.h"
 #include "relay_view.h"
+#include "subscription_view.h"
 #include "units.h"
 #include "watch.h"
 
@@ -75,6 +76,17 @@ add_errors(List &list, const RelayView &view)
         list.add("To do", remedy);
 }
 
+int
+show_one(const Context &context, Database &database, const std::string &name)
+{
+    const SubscriptionView view = look_at_subscriptions(database, name)->front();
+    if (context.output.json())
+        context.output.document(view.json);
+    else
+        describe(view).print(context.output);
+    return kOk;
+}
+
 } // namespace
 
 List
@@ -98,7 +110,11 @@ describe(const RelayView &view, std::optional<double> rate)
                            ? Cell("none")
                            : Cell(counted(view.failed, "event") + "; see \"outboxctl failed list\"",
                                   Style::kBad));
-    list.add("Kafka", view.bootstrap ? Cell(printable(*view.bootstrap)) : Cell("not configured"));
+    if (view.state == "detached")
+        list.add("Kafka", "none is needed");
+    else
+        list.add("Kafka",
+                 view.bootstrap ? Cell(printable(*view.bootstrap)) : Cell("not configured"));
     add_errors(list, view);
     return list;
 }
@@ -109,11 +125,24 @@ run_status(const Context &context, const StatusOptions &options)
     Database database = open_outbox(context);
     if (options.watch)
         return watch_status(context, database, options.interval);
-    const RelayView view = look_at_relay(database);
+    if (options.subscription && *options.subscription != "default")
+        return show_one(context, database, *options.subscription);
+    RelayView view = look_at_relay(database);
+    const std::optional<std::vector<SubscriptionView>> others = look_at_subscriptions(database);
     if (context.output.json())
+    {
+        view.json["subscriptions"] = others ? Json::array() : Json(nullptr);
+        for (const SubscriptionView &other : others.value_or(std::vector<SubscriptionView>()))
+            view.json["subscriptions"].push_back(other.json);
         context.output.document(view.json);
-    else
-        describe(view, std::nullopt).print(context.output);
+        return kOk;
+    }
+    describe(view, std::nullopt).print(context.output);
+    if (!others || others->empty() || options.subscription)
+        return kOk;
+    context.output.line();
+    for (const std::string &line : lines_of(*others, context.output))
+        context.output.line(line);
     return kOk;
 }
 

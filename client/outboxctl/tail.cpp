@@ -226,8 +226,18 @@ private:
 };
 
 std::string
-template_of(Database &database)
+template_of(Database &database, const std::optional<std::string> &subscription)
 {
+    const Text own =
+        subscription && *subscription != "default"
+            ? database
+                  .query("select options ->> 'topic_template' as own from outbox.subscriptions "
+                         "where name = $1",
+                         {*subscription})
+                  .raw(0, "own")
+            : std::nullopt;
+    if (own)
+        return *own;
     const std::map<std::string, std::string> settings = outbox_settings(database);
     const auto found = settings.find("outbox.topic_template");
     return found == settings.end() ? kDefaultTemplate : found->second;
@@ -248,7 +258,7 @@ run_tail(const Context &context, const TailOptions &options)
         Database database = open_outbox(context);
         source = find_kafka(options.kafka, &database);
         if (options.topics.empty())
-            pattern.emplace(template_of(database));
+            pattern.emplace(template_of(database, options.kafka.subscription));
     }
     for (const std::string &note : source->notes)
         Output::remark(printable(source->masked(note)));

@@ -35,6 +35,7 @@ const std::vector<Explained> kExamples = {
     {"outboxctl tail --topic outbox.event.order -n 10", "the next ten events of a topic"},
     {"outboxctl failed list", "events that Kafka refused, and why"},
     {"outboxctl failed retry --type order", "tries those of one type again"},
+    {"outboxctl subscriptions list", "what else gets the events, besides outbox.bootstrap_servers"},
     {"outboxctl replay --type order --since 2h", "publishes those of two hours once more"},
     {"outboxctl doctor", "what is wrong, and how to fix it"},
     {"outboxctl contracts lint docs/events", "what is wrong with the event contracts there"},

@@ -1,5 +1,6 @@
 #include "connect.h"
 
+#include "hosts.h"
 #include "outbox/error.h"
 #include "sql.h"
 #include "text.h"
@@ -23,7 +24,6 @@ namespace
 {
 
 using Clock = std::chrono::steady_clock;
-using AllSettings = std::map<std::string, std::string>;
 
 constexpr int kDefaultTimeoutMs = 10000;
 constexpr int kLeastTimeoutMs = 2000; // of libpq, too
@@ -34,18 +34,6 @@ constexpr std::size_t kMaxMessage = 2000;
 constexpr std::size_t kMostReceived = std::size_t{16} * 1024 * 1024;
 constexpr int kMostNotices = 20;       // of an attempt, that anybody sees
 constexpr std::size_t kPass = 1000000; // no list of hosts is that long
-
-std::vector<std::string>
-split(const std::string &list)
-{
-    std::vector<std::string> parts(1);
-    for (const char c : list)
-        if (c == ',')
-            parts.emplace_back();
-        else
-            parts.back() += c;
-    return parts;
-}
 
 [[noreturn]] void
 refuse(const std::string &why)
@@ -91,50 +79,6 @@ check_conninfo(const std::string &conninfo)
         if (std::strcmp(option->keyword, "connect_timeout") == 0 && option->val != nullptr &&
             !to_timeout_ms(option->val))
             throw UsageError("connect_timeout in conninfo is not a number of seconds");
-}
-
-std::string
-value_of(const AllSettings &settings, const char *name)
-{
-    const auto found = settings.find(name);
-    return found == settings.end() ? "" : found->second;
-}
-
-bool
-is_socket(const std::string &host)
-{
-    return !host.empty() && (host.front() == '/' || host.front() == '@');
-}
-
-struct Host
-{
-    std::size_t place = 0;
-    std::string name;
-    std::string address;
-    std::string port;
-};
-
-// The lists of hosts, addresses and ports have one element for each other.
-std::vector<Host>
-hosts_of(const AllSettings &all)
-{
-    const std::vector<std::string> names = split(value_of(all, "host"));
-    const std::vector<std::string> addresses = split(value_of(all, "hostaddr"));
-    const std::vector<std::string> ports = split(value_of(all, "port"));
-    const bool have_names = !value_of(all, "host").empty();
-    const bool have_addresses = !value_of(all, "hostaddr").empty();
-    const std::size_t count = have_addresses ? addresses.size() : names.size();
-    if (have_names && names.size() != count)
-        refuse("could not match " + std::to_string(names.size()) + " host names to " +
-               std::to_string(count) + " hostaddr values");
-    if (ports.size() != 1 && ports.size() != count)
-        refuse("could not match " + std::to_string(ports.size()) + " port numbers to " +
-               std::to_string(count) + " hosts");
-    std::vector<Host> hosts;
-    for (std::size_t i = 0; i < count; ++i)
-        hosts.push_back({i, have_names ? names[i] : "", have_addresses ? addresses[i] : "",
-                         ports[ports.size() == 1 ? 0 : i]});
-    return hosts;
 }
 
 // How one attempt ended.

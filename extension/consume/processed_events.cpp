@@ -26,7 +26,6 @@ namespace outbox
 namespace
 {
 
-constexpr const char *kTable = "processed_events";
 constexpr AttrNumber kConsumer = 1;
 constexpr AttrNumber kEventId = 2;
 constexpr int kColumns = 3;
@@ -212,7 +211,7 @@ insert_rows(Target *target, int count)
 bool
 insert_processed_by_statement(Datum consumer, Datum id)
 {
-    HeapTuple table = SearchSysCache1(RELOID, ObjectIdGetDatum(own_relation(kTable)));
+    HeapTuple table = SearchSysCache1(RELOID, ObjectIdGetDatum(processed_events_table()));
     if (!HeapTupleIsValid(table))
         ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE),
                         errmsg("relation \"outbox.processed_events\" does not exist")));
@@ -246,7 +245,7 @@ insert_each(Datum consumer, Datum *ids, int count, bool *is_new)
 void
 insert_processed(Datum consumer, Datum *ids, int count, bool *is_new)
 {
-    Relation table = table_open(own_relation(kTable), RowExclusiveLock);
+    Relation table = table_open(processed_events_table(), RowExclusiveLock);
     // What is attached to the table runs with the caller's rights: expressions of its indexes
     // are evaluated here. With the lock, so that nothing more is attached.
     require_trusted_objects();

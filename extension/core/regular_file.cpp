@@ -25,4 +25,14 @@ open_regular_file(const std::string &path, std::string &why)
     return nullptr;
 }
 
+bool
+read_up_to(const File &file, std::size_t most, std::string &content)
+{
+    char buffer[8192];
+    std::size_t count = 0;
+    while (content.size() <= most && (count = std::fread(buffer, 1, sizeof buffer, file.get())) > 0)
+        content.append(buffer, count);
+    return std::ferror(file.get()) == 0;
+}
+
 } // namespace outbox

@@ -126,7 +126,11 @@ start_relay(RelayWatch &watch, int number, const char *database_name)
     worker.bgw_restart_time = BGW_NEVER_RESTART; // the launcher decides
     snprintf(worker.bgw_library_name, sizeof(worker.bgw_library_name), "outbox_relay");
     snprintf(worker.bgw_function_name, sizeof(worker.bgw_function_name), "outbox_relay_main");
-    snprintf(worker.bgw_name, BGW_MAXLEN, "outbox relay for database %u", watch.database);
+    if (number < kMaxDatabases)
+        snprintf(worker.bgw_name, BGW_MAXLEN, "outbox relay for database %u", watch.database);
+    else // with the name last: it may be cut
+        snprintf(worker.bgw_name, BGW_MAXLEN, "outbox relay for database %u, subscription %s",
+                 watch.database, shared_state()->subscriptions[number - kMaxDatabases].name);
     snprintf(worker.bgw_type, BGW_MAXLEN, "outbox relay");
     worker.bgw_main_arg = Int32GetDatum(number);
     worker.bgw_notify_pid = MyProcPid;

@@ -58,6 +58,9 @@ turn(RelayWatch &watch, SubscriptionSlot &subscription, int &starting)
         return kBusyTurnMs;
     if (is_running(watch))
         return kTurnMs;
+    // Of a relay that runs it is not known yet whether it has seen what was asked for.
+    if (pg_atomic_exchange_u32(&subscription.relay.asked_for, 0) != 0)
+        watch.start_after = 0;
     const long wait = ms_to_start(watch);
     if (wait > 0 || starting >= kMaxStarting)
         return Max(wait, kBusyTurnMs);

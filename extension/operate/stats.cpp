@@ -4,6 +4,12 @@
 
 #include "extension/server/result_row.h"
 #include "extension/shared/stats_memory.h"
+#include "extension/shared/subscription_slots.h"
+
+extern "C"
+{
+#include "utils/builtins.h"
+}
 
 namespace outbox
 {
@@ -20,9 +26,9 @@ constexpr int kCountColumns = 22;
 // The rows of an area that are in use, as of one moment.
 struct Copy
 {
+    char subscription[NAMEDATALEN];
     TimestampTz reset_at; // 0: nothing was ever counted here
     int count;
-    int next;
     TopicRow rows[FLEXIBLE_ARRAY_MEMBER];
 };
 
@@ -68,14 +74,15 @@ add_counts(ResultRow *row, const TopicCounts &counts, TimestampTz reset_at)
 
 // In the current memory context. The lock is held for as long as the copying takes.
 Copy *
-copy_area()
+copy_area(const char *subscription)
 {
     Copy *copy = static_cast<Copy *>(palloc0(offsetof(Copy, rows) + sizeof(TopicRow) * kStatsRows));
-    StatsArea *area = find_stats_area(MyDatabaseId);
+    strlcpy(copy->subscription, subscription, sizeof(copy->subscription));
+    StatsArea *area = find_stats_area(MyDatabaseId, subscription);
     if (area == nullptr)
         return copy;
     LWLockAcquire(stats_lock(area), LW_SHARED);
-    if (area->database == MyDatabaseId)
+    if (is_stats_area_of(*area, MyDatabaseId, subscription))
     {
         copy->reset_at = area->reset_at;
         for (const TopicRow &row : area->rows)
@@ -84,6 +91,22 @@ copy_area()
     }
     LWLockRelease(stats_lock(area));
     return copy;
+}
+
+// The names of the subscriptions that have counted, `default` first, whether it has or not.
+List *
+counted_subscriptions()
+{
+    List *names = list_make1(pstrdup(kDefaultSubscription));
+    for_each_stats_area(MyDatabaseId,
+                        [&](StatsArea &area)
+                        {
+                            char name[NAMEDATALEN];
+                            strlcpy(name, area.subscription, sizeof(name));
+                            if (strcmp(name, kDefaultSubscription) != 0)
+                                names = lappend(names, pstrdup(name));
+                        });
+    return names;
 }
 
 TopicCounts *
@@ -100,27 +123,108 @@ constexpr int kFirstPower = 7; // 128 us
 constexpr int kLastPower = 35; // 9.5 hours
 constexpr int kBounds = kLastPower - kFirstPower + 2;
 
-struct Histograms
+void
+put_row(FunctionCallInfo fcinfo, ResultRow *row)
 {
-    const char *names[2];
-    const LatencyHistogram *histograms[2];
-    int next;
-};
+    ReturnSetInfo *result = reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo);
+    HeapTupleHeader tuple = DatumGetHeapTupleHeader(row->as_datum(result->setDesc));
+    HeapTupleData data = {};
+    data.t_len = HeapTupleHeaderGetDatumLength(tuple);
+    data.t_data = tuple;
+    tuplestore_puttuple(result->setResult, &data);
+}
 
-Datum
-histogram_row(const Histograms &all, TupleDesc desc)
+void
+put_histogram(FunctionCallInfo fcinfo, const char *measure, const LatencyHistogram &histogram,
+              const char *subscription)
 {
-    const int which = all.next / kBounds;
-    const int bound = all.next % kBounds;
-    const LatencyHistogram &histogram = *all.histograms[which];
-    const bool last = bound == kBounds - 1;
-    const uint64 us = static_cast<uint64>(1) << (kFirstPower + bound);
+    for (int bound = 0; bound < kBounds; bound++)
+    {
+        const bool last = bound == kBounds - 1;
+        const uint64 us = static_cast<uint64>(1) << (kFirstPower + bound);
+        ResultRow row;
+        row.add_text(measure);
+        row.add(Float8GetDatum(last ? std::numeric_limits<double>::infinity()
+                                    : static_cast<double>(us) / 1e6));
+        add_count(&row, last ? histogram.total() : histogram.below(us));
+        row.add_text(subscription);
+        put_row(fcinfo, &row);
+    }
+}
+
+void
+put_topics(FunctionCallInfo fcinfo, const Copy *copy)
+{
+    for (int i = 0; i < copy->count; i++)
+    {
+        ResultRow row;
+        row.add_text(copy->rows[i].topic);
+        add_counts(&row, copy->rows[i].counts, copy->reset_at);
+        row.add_text(copy->subscription);
+        put_row(fcinfo, &row);
+    }
+}
+
+// All topics together: a row of outbox.stats_total.
+ResultRow
+total_row(const Copy *copy)
+{
     ResultRow row;
-    row.add_text(all.names[which]);
-    row.add(Float8GetDatum(last ? std::numeric_limits<double>::infinity()
-                                : static_cast<double>(us) / 1e6));
-    add_count(&row, last ? histogram.total() : histogram.below(us));
-    return row.as_datum(desc);
+    row.add(Int32GetDatum(copy->count));
+    add_counts(&row, *total_of(copy), copy->reset_at);
+    row.add_text(copy->subscription);
+    return row;
+}
+
+void
+put_histograms(FunctionCallInfo fcinfo, const Copy *copy)
+{
+    const TopicCounts *total = total_of(copy);
+    put_histogram(fcinfo, "created_to_acked", total->created_to_acked, copy->subscription);
+    put_histogram(fcinfo, "sent_to_acked", total->sent_to_acked, copy->subscription);
+}
+
+// Calls f(fcinfo, Copy *) for each subscription; in versions of the extension that have one column
+// less, for `default`. A copy is freed before the next is made: they are hundreds of kilobytes.
+template <typename F>
+void
+for_each_counted(FunctionCallInfo fcinfo, int columns, F f)
+{
+    begin_returned_rows(fcinfo, false);
+    const TupleDesc desc = reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo)->setDesc;
+    if (desc->natts != columns && desc->natts != columns - 1)
+        (void) result_type(fcinfo, columns);
+    const List *names = counted_subscriptions();
+    const int count = desc->natts == columns ? list_length(names) : 1;
+    const MemoryContext one = AllocSetContextCreate(
+        CurrentMemoryContext, "statistics of a subscription", ALLOCSET_DEFAULT_SIZES);
+    for (int i = 0; i < count; i++)
+    {
+        const MemoryContext outer = MemoryContextSwitchTo(one);
+        f(fcinfo, copy_area(static_cast<const char *>(list_nth(names, i))));
+        (void) MemoryContextSwitchTo(outer);
+        MemoryContextReset(one);
+    }
+    MemoryContextDelete(one);
+}
+
+void
+reset_area(StatsArea &area, const char *subscription)
+{
+    LWLockAcquire(stats_lock(&area), LW_EXCLUSIVE);
+    if (area.database == MyDatabaseId &&
+        (subscription == nullptr || is_stats_area_of(area, MyDatabaseId, subscription)))
+        clear_stats_area(&area);
+    LWLockRelease(stats_lock(&area));
+}
+
+// By its place in shared memory: whoever resets may not read the table.
+bool
+is_subscription(const char *name)
+{
+    DatabaseSlot *slot = find_slot(MyDatabaseId);
+    return strcmp(name, kDefaultSubscription) == 0 ||
+           (slot != nullptr && find_subscription(*slot, name) != nullptr);
 }
 
 } // namespace
@@ -130,81 +234,64 @@ histogram_row(const Histograms &all, TupleDesc desc)
 extern "C"
 {
     OUTBOX_FUNCTION(outbox_topic_stats);
-    OUTBOX_FUNCTION(outbox_database_stats);
+    OUTBOX_FUNCTION(outbox_database_stats); // of versions before 0.3
+    OUTBOX_FUNCTION(outbox_subscription_stats);
     OUTBOX_FUNCTION(outbox_latency_histograms);
     OUTBOX_FUNCTION(outbox_stats_reset);
+    OUTBOX_FUNCTION(outbox_stats_reset_one);
 
     Datum outbox_topic_stats(PG_FUNCTION_ARGS)
     {
         using namespace outbox;
-        FuncCallContext *calls;
-        if (SRF_IS_FIRSTCALL())
-        {
-            calls = SRF_FIRSTCALL_INIT();
-            const MemoryContext outer = MemoryContextSwitchTo(calls->multi_call_memory_ctx);
-            calls->tuple_desc = result_type(fcinfo, kCountColumns + 1);
-            calls->user_fctx = copy_area();
-            (void) MemoryContextSwitchTo(outer);
-        }
-        calls = SRF_PERCALL_SETUP();
-        Copy *copy = static_cast<Copy *>(calls->user_fctx);
-        if (copy->next == copy->count)
-            SRF_RETURN_DONE(calls);
-        const TopicRow &topic = copy->rows[copy->next++];
-        ResultRow row;
-        row.add_text(topic.topic);
-        add_counts(&row, topic.counts, copy->reset_at);
-        SRF_RETURN_NEXT(calls, row.as_datum(calls->tuple_desc));
+        for_each_counted(fcinfo, kCountColumns + 2, put_topics);
+        return static_cast<Datum>(0);
     }
 
     Datum outbox_database_stats(PG_FUNCTION_ARGS)
     {
         using namespace outbox;
         TupleDesc desc = result_type(fcinfo, kCountColumns + 1);
-        const Copy *copy = copy_area();
-        ResultRow row;
-        row.add(Int32GetDatum(copy->count));
-        add_counts(&row, *total_of(copy), copy->reset_at);
-        PG_RETURN_DATUM(row.as_datum(desc));
+        PG_RETURN_DATUM(total_row(copy_area(kDefaultSubscription)).as_datum(desc));
+    }
+
+    Datum outbox_subscription_stats(PG_FUNCTION_ARGS)
+    {
+        using namespace outbox;
+        for_each_counted(fcinfo, kCountColumns + 2,
+                         [](FunctionCallInfo call, const Copy *copy)
+                         {
+                             ResultRow row = total_row(copy);
+                             put_row(call, &row);
+                         });
+        return static_cast<Datum>(0);
     }
 
     Datum outbox_latency_histograms(PG_FUNCTION_ARGS)
     {
         using namespace outbox;
-        FuncCallContext *calls;
-        if (SRF_IS_FIRSTCALL())
-        {
-            calls = SRF_FIRSTCALL_INIT();
-            const MemoryContext outer = MemoryContextSwitchTo(calls->multi_call_memory_ctx);
-            calls->tuple_desc = result_type(fcinfo, 3);
-            const TopicCounts *total = total_of(copy_area());
-            Histograms *all = static_cast<Histograms *>(palloc0(sizeof(Histograms)));
-            *all = {{"created_to_acked", "sent_to_acked"},
-                    {&total->created_to_acked, &total->sent_to_acked},
-                    0};
-            calls->user_fctx = all;
-            (void) MemoryContextSwitchTo(outer);
-        }
-        calls = SRF_PERCALL_SETUP();
-        Histograms *all = static_cast<Histograms *>(calls->user_fctx);
-        if (all->next == 2 * kBounds)
-            SRF_RETURN_DONE(calls);
-        const Datum row = histogram_row(*all, calls->tuple_desc);
-        all->next++;
-        SRF_RETURN_NEXT(calls, row);
+        for_each_counted(fcinfo, 4, put_histograms);
+        return static_cast<Datum>(0);
     }
 
     Datum outbox_stats_reset(PG_FUNCTION_ARGS)
     {
         using namespace outbox;
         (void) fcinfo;
-        StatsArea *area = find_stats_area(MyDatabaseId);
-        if (area == nullptr)
-            PG_RETURN_VOID();
-        LWLockAcquire(stats_lock(area), LW_EXCLUSIVE);
-        if (area->database == MyDatabaseId)
-            clear_stats_area(area, MyDatabaseId);
-        LWLockRelease(stats_lock(area));
+        for_each_stats_area(MyDatabaseId, [](StatsArea &area) { reset_area(area, nullptr); });
+        PG_RETURN_VOID();
+    }
+
+    Datum outbox_stats_reset_one(PG_FUNCTION_ARGS)
+    {
+        using namespace outbox;
+        const char *name = text_to_cstring(PG_GETARG_TEXT_PP(0));
+        StatsArea *area = find_stats_area(MyDatabaseId, name);
+        if (area != nullptr)
+            reset_area(*area, name);
+        else if (!is_subscription(name))
+            ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT),
+                            errmsg("there is no subscription \"%s\"", name),
+                            errhint("The view outbox.subscription_status shows which there are.")));
         PG_RETURN_VOID();
     }
 }

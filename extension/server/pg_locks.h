@@ -39,15 +39,15 @@ count_locks_that(bool (*is_meant)(const LOCKTAG &tag))
     return count;
 }
 
-// The process whose lock on the relation is in the way of an exclusive one, or 0 for a prepared
+// The process whose lock on the relation is in the way of one of this mode, or 0 for a prepared
 // transaction. Only for messages: it may have changed by now.
 inline int
-process_in_the_way(Oid relation)
+process_in_the_way(Oid relation, LOCKMODE mode)
 {
     LOCKTAG tag;
     SET_LOCKTAG_RELATION(tag, MyDatabaseId, relation);
     int count = 0;
-    VirtualTransactionId *ids = GetLockConflicts(&tag, AccessExclusiveLock, &count);
+    VirtualTransactionId *ids = GetLockConflicts(&tag, mode, &count);
     if (count == 0)
         return 0;
         // A prepared transaction goes by the number of the backend that prepared it, which may have

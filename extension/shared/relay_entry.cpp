@@ -9,9 +9,12 @@ namespace
 {
 
 // What an entry that is taken does not keep of the database that had it before.
-constexpr pg_atomic_uint32 RelayEntry::*kOwn32[] = {
-    &RelayEntry::proc, &RelayEntry::pid, &RelayEntry::exit, &RelayEntry::deliveries_changed,
-    &RelayEntry::backlog_counted};
+constexpr pg_atomic_uint32 RelayEntry::*kOwn32[] = {&RelayEntry::proc,
+                                                    &RelayEntry::pid,
+                                                    &RelayEntry::exit,
+                                                    &RelayEntry::asked_for,
+                                                    &RelayEntry::deliveries_changed,
+                                                    &RelayEntry::backlog_counted};
 
 } // namespace
 
@@ -30,10 +33,14 @@ relay_state_name(RelayState relay_state)
         return "not_configured";
     case RelayState::config_error:
         return "config_error";
+    case RelayState::detached:
+        return "detached";
     case RelayState::running:
         return "running";
     case RelayState::paused:
         return "paused";
+    case RelayState::gone:
+        return "gone";
     case RelayState::backing_off:
         return "backing_off";
     case RelayState::waiting_standby:

@@ -16,9 +16,11 @@ enum class RelayState : uint32
     no_extension,    // looked, and the extension is not there
     not_configured,  // outbox.bootstrap_servers is empty
     config_error,    // no usable configuration yet
+    detached,        // `default` takes nothing: events are passed, and sent nowhere
     running,         // publishing, or waiting for something to publish
     paused,          // by outbox.pause()
-    backing_off,     // Kafka does not take events; tries again at next_attempt_at
+    gone,            // the same, as the destination asks never to be called again
+    backing_off,     // the destination does not take events; tries again at next_attempt_at
     waiting_standby, // what is next is not yet safe on the synchronous standbys
     waiting_lock,    // another session holds an exclusive lock on one of its tables
     stopped,         // needs an operator: see last_error
@@ -67,6 +69,10 @@ struct RelayEntry
     pg_atomic_uint32 pid;
 
     pg_atomic_uint32 exit; // RelayExit, valid once the relay has ended
+
+    // Set by backends, cleared by the launcher: what the relay of a subscription ended for may be
+    // over, see ask_for_relay().
+    pg_atomic_uint32 asked_for;
 
     // Set by backends, cleared by the relay: outbox.deliveries or outbox.pauses has changed, see
     // kDeliveriesChanged.

@@ -4,6 +4,7 @@
 #include "extension/core/cloudevents.h"
 #include "extension/core/kafka_config.h"
 #include "extension/core/kafka_properties.h"
+#include "extension/core/networks.h"
 #include "extension/core/topic_template.h"
 
 #include "shared_state.h"
@@ -67,6 +68,26 @@ assign_topic_template(const char *value, void *)
 {
     // The check hook has accepted this very text.
     (void) compiled_template.compile(value);
+}
+
+Verdict
+verdict_on_networks(const char *text)
+{
+    try
+    {
+        return Networks().parse(text);
+    }
+    catch (...)
+    {
+        return refuse("", "does not fit in memory");
+    }
+}
+
+bool
+check_deny_networks(char **value, void **, GucSource)
+{
+    const Verdict verdict = verdict_on_networks(*value);
+    return verdict.ok || refuse_value("outbox.webhook_deny_networks", "In the list", verdict);
 }
 
 // Nothing here may raise a PostgreSQL error while the parsed list is alive; the verdict is plain.
@@ -159,6 +180,17 @@ define_kafka_settings()
                                "replaced.",
                                nullptr, &settings.topic_template, "outbox.event.{aggregate_type}",
                                PGC_SUSET, 0, check_topic_template, assign_topic_template, nullptr);
+}
+
+void
+define_webhook_settings()
+{
+    DefineCustomStringVariable(
+        "outbox.webhook_deny_networks", "Networks that no webhook is sent to.",
+        "Addresses and address/length, separated by commas; the address that is really connected "
+        "to counts.",
+        &settings.webhook_deny_networks, "169.254.0.0/16, fe80::/10, fd00:ec2::254", PGC_SUSET, 0,
+        check_deny_networks, nullptr, nullptr);
 }
 
 const config_enum_entry kHeadersFormatNames[] = {{"debezium", kDebezium, false},
@@ -294,6 +326,7 @@ define_settings()
     define_kafka_settings();
     being_defined = false;
     define_headers_settings();
+    define_webhook_settings();
     define_relay_settings();
     define_emit_settings();
     define_idempotency_settings();

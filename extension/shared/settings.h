@@ -21,7 +21,8 @@ struct Settings
     char *kafka_config_file;
     char *topic_template;
     char *cloudevents_source; // empty: from the database's name
-    int headers_format;       // HeadersFormat of extension/core/cloudevents.h
+    char *webhook_deny_networks;
+    int headers_format; // HeadersFormat of extension/core/cloudevents.h
     int backoff_initial_ms;
     int backoff_max_ms;
     int max_in_flight;

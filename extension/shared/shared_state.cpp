@@ -2,6 +2,7 @@
 
 #include "settings.h"
 #include "stats_memory.h"
+#include "subscription_slots.h"
 
 #include "extension/emit/prepared.h"
 #include "extension/server/pg_hooks.h"
@@ -172,7 +173,7 @@ bool
 free_slot(DatabaseSlot *slot)
 {
     LWLockAcquire(state->lock, LW_EXCLUSIVE);
-    free_stats_area(pg_atomic_read_u32(&slot->database));
+    free_stats_areas(pg_atomic_read_u32(&slot->database), nullptr);
     pg_atomic_write_u32(&slot->database, InvalidOid);
     pg_memory_barrier();
     const bool asked = pg_atomic_read_u32(&slot->relay_wanted) != 0;
@@ -187,6 +188,8 @@ ask_for_relay(DatabaseSlot *slot)
 {
     if (slot != nullptr)
     {
+        for_each_subscription(*slot, [](SubscriptionSlot &subscription)
+                              { pg_atomic_write_u32(&subscription.relay.asked_for, 1); });
         pg_atomic_write_u32(&slot->relay_wanted, 1);
         pg_memory_barrier();
     }

@@ -1,6 +1,6 @@
 #include "stats_memory.h"
 
-#include "shared_state.h"
+#include "subscription_slots.h"
 
 extern "C"
 {
@@ -22,7 +22,7 @@ LWLockPadded *locks = nullptr;
 int
 area_count()
 {
-    return Max(1, Min(kMaxDatabases, max_worker_processes));
+    return Max(1, Min(kMostStatsAreas, max_worker_processes));
 }
 
 Size
@@ -32,10 +32,15 @@ memory_size()
 }
 
 bool
-has_relay(Oid database)
+has_relay(const StatsArea &area)
 {
-    DatabaseSlot *slot = find_slot(database);
-    return slot != nullptr && pg_atomic_read_u32(&slot->relay.proc) != 0;
+    DatabaseSlot *slot = find_slot(area.database);
+    if (slot == nullptr)
+        return false;
+    if (strcmp(area.subscription, kDefaultSubscription) == 0)
+        return pg_atomic_read_u32(&slot->relay.proc) != 0;
+    SubscriptionSlot *other = find_subscription(*slot, area.subscription);
+    return other != nullptr && pg_atomic_read_u32(&other->relay.proc) != 0;
 }
 
 // With the entries' lock held.
@@ -48,7 +53,7 @@ area_to_take()
         StatsArea *area = &memory->areas[i];
         if (area->database == InvalidOid)
             return area;
-        if (!has_relay(area->database))
+        if (!has_relay(*area))
             idle = area;
     }
     return idle;
@@ -105,55 +110,68 @@ stats_lock(const StatsArea *area)
     return &locks[area - memory->areas].lock;
 }
 
-StatsArea *
-find_stats_area(Oid database)
+bool
+is_stats_area_of(const StatsArea &area, Oid database, const char *subscription)
 {
-    if (memory == nullptr)
-        return nullptr;
-    for (int i = 0; i < memory->area_count; i++)
-        if (memory->areas[i].database == database)
-            return &memory->areas[i];
-    return nullptr;
+    return area.database == database &&
+           strncmp(area.subscription, subscription, sizeof(area.subscription)) == 0;
+}
+
+StatsArea *
+find_stats_area(Oid database, const char *subscription)
+{
+    StatsArea *found = nullptr;
+    for_each_stats_area(database,
+                        [&](StatsArea &area)
+                        {
+                            if (is_stats_area_of(area, database, subscription))
+                                found = &area;
+                        });
+    return found;
 }
 
 void
-clear_stats_area(StatsArea *area, Oid database)
+clear_stats_area(StatsArea *area)
 {
     memset(area->rows, 0, sizeof(area->rows));
-    area->database = database;
     area->resets++;
     area->reset_at = GetCurrentTimestamp();
 }
 
 StatsArea *
-claim_stats_area(Oid database)
+claim_stats_area(Oid database, const char *subscription, TimestampTz created_at)
 {
     LWLockAcquire(shared_state()->lock, LW_EXCLUSIVE);
-    StatsArea *area = find_stats_area(database);
+    StatsArea *area = find_stats_area(database, subscription);
+    const bool is_ours = area != nullptr && area->created_at == created_at;
     if (area == nullptr)
-    {
         area = area_to_take();
-        if (area != nullptr)
-        {
-            LWLockAcquire(stats_lock(area), LW_EXCLUSIVE);
-            clear_stats_area(area, database);
-            LWLockRelease(stats_lock(area));
-        }
+    if (area != nullptr && !is_ours)
+    {
+        LWLockAcquire(stats_lock(area), LW_EXCLUSIVE);
+        area->database = database;
+        strlcpy(area->subscription, subscription, sizeof(area->subscription));
+        area->created_at = created_at;
+        clear_stats_area(area);
+        LWLockRelease(stats_lock(area));
     }
     LWLockRelease(shared_state()->lock);
     return area;
 }
 
 void
-free_stats_area(Oid database)
+free_stats_areas(Oid database, const char *subscription)
 {
-    StatsArea *area = find_stats_area(database);
-    if (area == nullptr)
-        return;
-    LWLockAcquire(stats_lock(area), LW_EXCLUSIVE);
-    if (area->database == database)
-        area->database = InvalidOid;
-    LWLockRelease(stats_lock(area));
+    for_each_stats_area(
+        database,
+        [&](StatsArea &area)
+        {
+            LWLockAcquire(stats_lock(&area), LW_EXCLUSIVE);
+            if (area.database == database &&
+                (subscription == nullptr || is_stats_area_of(area, database, subscription)))
+                area.database = InvalidOid;
+            LWLockRelease(stats_lock(&area));
+        });
 }
 
 } // namespace outbox

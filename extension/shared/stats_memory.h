@@ -1,14 +1,18 @@
-// What relays count, in shared memory: an area for each database that has had a relay.
+// What relays count, in shared memory: an area for each subscription that has had a relay.
 #pragma once
 
 #include "extension/core/log_histogram.h"
 
 #include "for_relay.h"
+#include "shared_state.h"
 
 #include "extension/server/pg.h"
 
 namespace outbox
 {
+
+// Areas of all databases together, if so many relays can run: some 400 kB each.
+constexpr int kMostStatsAreas = 128;
 
 // Topics of an area that are counted for themselves, and the row of all the others.
 constexpr int kStatsTopics = 64;
@@ -43,15 +47,17 @@ struct TopicRow
 };
 
 // Guarded by the area's lock, a lightweight lock of the tranche outbox_stats. The relay of the
-// database is the only one that counts: it gathers in its own memory and adds from time to time,
-// and it only ever tries the lock, so that no reader can be in its way. Readers hold it, shared, as
-// long as it takes to copy the area; outbox.stats_reset() to clear it. Nothing is torn, then, and
-// nothing of a row belongs to another moment than the rest of it.
+// subscription is the only one that counts: it gathers in its own memory and adds from time to
+// time, and it only ever tries the lock, so that no reader can be in its way. Readers hold it,
+// shared, as long as it takes to copy the area; outbox.stats_reset() to clear it. Nothing is torn,
+// then, and nothing of a row belongs to another moment than the rest of it.
 struct StatsArea
 {
-    Oid database;         // InvalidOid: free
-    uint32 resets;        // tells the relay that rows were freed
-    TimestampTz reset_at; // since when it counts
+    Oid database; // InvalidOid: free
+    char subscription[NAMEDATALEN];
+    TimestampTz created_at; // of the subscription; 0: of `default`
+    uint32 resets;          // tells the relay that rows were freed
+    TimestampTz reset_at;   // since when it counts
     TopicRow rows[kStatsRows];
 };
 
@@ -74,18 +80,33 @@ void start_stats_memory();
 
 OUTBOX_FOR_RELAY LWLock *stats_lock(const StatsArea *area);
 
-// The area of a database, or null. It may be another's by the time that its lock is held.
-StatsArea *find_stats_area(Oid database);
+constexpr const char *kDefaultSubscription = "default";
 
-// The same; a new one is taken, empty, if there is none yet. With all in use it is that of a
-// database that has no relay: there are as many as relays can run at a time. For a relay, once it
-// is registered in its entry.
-OUTBOX_FOR_RELAY StatsArea *claim_stats_area(Oid database);
+// The area of a subscription, or null. It may be another's by the time that its lock is held, see
+// is_stats_area_of().
+StatsArea *find_stats_area(Oid database, const char *subscription);
+bool is_stats_area_of(const StatsArea &area, Oid database, const char *subscription);
 
-// The database, or the extension in it, is gone.
-void free_stats_area(Oid database);
+// The same; a new one is taken, empty, if there is none yet, or only that of an earlier one of the
+// name. With all in use it is that of one that has no relay; null when all have: only where more
+// relays run than there are areas. For a relay, once it is registered in its entry.
+OUTBOX_FOR_RELAY StatsArea *claim_stats_area(Oid database, const char *subscription,
+                                             TimestampTz created_at);
+
+// Calls f(StatsArea &) for each area of the database; without a lock, see find_stats_area().
+template <typename F>
+void
+for_each_stats_area(Oid database, F f)
+{
+    for (int i = 0; stats_memory() != nullptr && i < stats_memory()->area_count; i++)
+        if (stats_memory()->areas[i].database == database)
+            f(stats_memory()->areas[i]);
+}
+
+// The subscription is gone; null: the database, or the extension in it.
+void free_stats_areas(Oid database, const char *subscription);
 
 // Forgets what was counted. The lock is held.
-void clear_stats_area(StatsArea *area, Oid database);
+void clear_stats_area(StatsArea *area);
 
 } // namespace outbox

@@ -1,5 +1,7 @@
 #include "subscription_slots.h"
 
+#include "stats_memory.h"
+
 namespace outbox
 {
 
@@ -72,6 +74,7 @@ free_subscription(DatabaseSlot *slot, SubscriptionSlot &subscription)
         for (pg_atomic_uint32 &place : slot->subscriptions)
             if (pg_atomic_read_u32(&place) == number)
                 pg_atomic_write_u32(&place, 0);
+    free_stats_areas(pg_atomic_read_u32(&subscription.database), subscription.name);
     pg_atomic_write_u32(&subscription.database, InvalidOid);
     LWLockRelease(shared_state()->lock);
 }

@@ -29,7 +29,7 @@ for_each_relay(DatabaseSlot &slot, F f)
 }
 
 // Null: there is none.
-SubscriptionSlot *find_subscription(DatabaseSlot &slot, const char *name);
+OUTBOX_FOR_RELAY SubscriptionSlot *find_subscription(DatabaseSlot &slot, const char *name);
 
 // The place of a subscription, taken now if it had none, and wanted; null when all are in use.
 OUTBOX_FOR_RELAY SubscriptionSlot *claim_subscription(DatabaseSlot &slot, const char *name);

@@ -17,6 +17,7 @@ struct OwnRelations
 {
     Oid tables[kRingSlots];
     Oid sequence;
+    Oid processed;
     bool policies_known;
     bool policies; // row level security is enabled on outbox.events
     Oid events;
@@ -57,6 +58,17 @@ read_policies()
     ReleaseSysCache(row);
 }
 
+Oid
+remembered(Oid &relation, const char *name)
+{
+    if (!OidIsValid(relation))
+    {
+        watch();
+        relation = own_relation(name);
+    }
+    return relation;
+}
+
 } // namespace
 
 Oid
@@ -79,14 +91,11 @@ own_relation(const char *name)
 Oid
 events_table(int slot)
 {
-    if (!OidIsValid(known.tables[slot]))
-    {
-        char name[NAMEDATALEN];
-        snprintf(name, sizeof(name), "events_%d", slot);
-        watch();
-        known.tables[slot] = own_relation(name);
-    }
-    return known.tables[slot];
+    if (OidIsValid(known.tables[slot]))
+        return known.tables[slot];
+    char name[NAMEDATALEN];
+    snprintf(name, sizeof(name), "events_%d", slot);
+    return remembered(known.tables[slot], name);
 }
 
 bool
@@ -100,12 +109,13 @@ policies_apply()
 Oid
 events_sequence()
 {
-    if (!OidIsValid(known.sequence))
-    {
-        watch();
-        known.sequence = own_relation("events_seq");
-    }
-    return known.sequence;
+    return remembered(known.sequence, "events_seq");
+}
+
+Oid
+processed_events_table()
+{
+    return remembered(known.processed, "processed_events");
 }
 
 } // namespace outbox

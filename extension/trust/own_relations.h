@@ -27,10 +27,13 @@ find_own_relation(const char *name)
 // The same, but raises undefined_table when the extension is not in this database.
 Oid own_relation(const char *name);
 
-// The oid of outbox.events_<slot>, or of outbox.events_seq. Remembered until somebody changes a
-// relation or a schema. Raises undefined_table when the extension is not in this database.
+// The oid of outbox.events_<slot>, of outbox.events_seq, and of outbox.processed_events. Remembered
+// until somebody changes a relation or a schema: to ask pg_depend for each event whether it belongs
+// to the extension would take a quarter of a mark_processed(). Raises undefined_table when the
+// extension is not in this database.
 Oid events_table(int slot);
 Oid events_sequence();
+Oid processed_events_table();
 
 // Whether an INSERT of the current user into outbox.events is subject to policies.
 bool policies_apply();

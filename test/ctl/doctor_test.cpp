@@ -58,6 +58,16 @@ TEST_F(Doctor, PausedAndFailedAreWarnings)
     EXPECT_EQ(report["warnings"], 2) << report;
 }
 
+TEST_F(Doctor, ASubscriptionWithoutALibraryForItsSinkIsAProblem)
+{
+    db_.exec("insert into outbox.subscriptions (name, sink, options) values ('s', 'pigeon', '{}')");
+    const Json report = doctor();
+    EXPECT_EQ(finding(report, "subscription \"s\": this server knows no sink \"pigeon\"")["level"],
+              "problem")
+        << report;
+    db_.exec("delete from outbox.subscriptions");
+}
+
 TEST_F(Doctor, KafkaThatIsAwayIsAProblemAndExitsWithFour)
 {
     const Ran ran = ctl({"doctor", "--json", "--bootstrap", "127.0.0.1:1"});
@@ -167,6 +177,12 @@ TEST(DoctorServer, ANewUserIsLedFromStepToStep)
     EXPECT_NE(
         finding(report, "bootstrap_servers is empty")["remedy"].dump().find("alter system set"),
         std::string::npos);
+    const std::string configure = finding(report, "bootstrap_servers is empty")["remedy"];
+    Db fresh = none.connect(); // has not loaded the library, as psql would not have
+    for (size_t begin = 0, end = 0; (end = configure.find(';', begin)) != std::string::npos;
+         begin = end + 1)
+        EXPECT_NO_THROW(fresh.exec(configure.substr(begin, end - begin)));
+    EXPECT_EQ(none.connect().value("show outbox.bootstrap_servers"), "host:9092");
     const TestDatabase database(server);
     Db db = database.connect();
     db.exec("create role \"odd one\" login");
@@ -178,6 +194,18 @@ TEST(DoctorServer, ANewUserIsLedFromStepToStep)
             db.exec(item["remedy"]); // may be typed as it stands
     EXPECT_NE(ctl(connection(server, "nowhere"), {"doctor"}).err.find("Hint: -d, PGHOST"),
               std::string::npos);
+    const Ran as_root = ctl(connection(server, database.name(), "root"), {"doctor"});
+    EXPECT_EQ(as_root.status, 3);
+    EXPECT_NE(as_root.err.find("sudo -u postgres outboxctl"), std::string::npos) << as_root.err;
+    const Ran of_nobody = ctl({{"PGHOST", "/nonexistent"}}, {"doctor"});
+    EXPECT_EQ(of_nobody.status, 3);
+    EXPECT_NE(of_nobody.err.find("pg_lsclusters"), std::string::npos) << of_nobody.err;
+    const Ran waited = ctl(connection(server, database.name()),
+                           {"emit", database.type(), "1", "x", "{}", "--wait", "100ms"});
+    EXPECT_NE(waited.err.find("the relay is not_preloaded: the server was started without the "
+                              "library"),
+              std::string::npos)
+        << waited.err;
 }
 
 // There is no way back from a newer extension.

@@ -128,6 +128,15 @@ TEST_F(Ended, AnEventThatIsWaitedForIsNamedWhenTheWaitIsInterrupted)
                                    "select coalesce(max(id::text), '') from outbox.events");
                                return !id.empty();
                            }));
+    // It has heard of the commit when it waits for what comes after it.
+    ASSERT_TRUE(wait_until(std::chrono::seconds(20),
+                           [&]
+                           {
+                               return db_.value("select exists (select from pg_stat_activity "
+                                                "where datname = current_database() and pid <> "
+                                                "pg_backend_pid() and state = 'active' "
+                                                "and query like '%wait_published%')") == "t";
+                           }));
     terminal.signal(SIGINT);
     EXPECT_EQ(terminal.ends(std::chrono::seconds(10)), 130);
     EXPECT_TRUE(terminal.shows("\"id\": \"" + id + "\"")) << terminal.output();

@@ -1,4 +1,6 @@
 // A server whose every column, of whatever type, has escape sequences: none reaches the terminal.
+#include <atomic>
+
 #include "ctl.h"
 #include "support/fake_server.h"
 
@@ -12,8 +14,10 @@ namespace
 std::string
 answer(const std::string & /*sql*/)
 {
-    std::vector<Column> row = {{"open", 16, "t"}, {"ok", 16, "t"}, {"may_see_pause", 16, "t"}};
-    for (const char *name : {"name",
+    std::vector<Column> row = {
+        {"open", 16, "t"}, {"ok", 16, "t"}, {"may_see_pause", 16, "t"}, {"taken", 16, "t"}};
+    for (const char *name : {"own",
+                             "name",
                              "id",
                              "time",
                              "database",
@@ -85,19 +89,24 @@ answer(const std::string & /*sql*/)
 
 TEST(Escapes, OfAServerReachNoTerminal)
 {
+    std::atomic<bool> there{true}; // the extension; or its schema has another name
     const FakeServer server(
-        [](const Conversation &client)
+        [&](const Conversation &client)
         {
             (void) client.startup();
-            client.serve(answer);
+            client.serve(
+                [&](const std::string &sql)
+                { return there && asks_for_extension(sql) ? extension_is_there() : answer(sql); });
         });
     for (const Words &words :
          {Words{"status"}, Words{"lag", "--sample", "0"}, Words{"emit", "a", "b", "c", "{}"},
           Words{"failed", "list"}, Words{"failed", "list", "--state", "all"},
           Words{"failed", "show", "1"}, Words{"replays", "list"}, Words{"replay", "--yes"},
           Words{"replay", "--yes", "--detach"}, Words{"doctor"}})
-        for (const bool json : {false, true})
+        for (const int way : {0, 1, 2, 3})
         {
+            const bool json = way % 2 != 0;
+            there = way < 2;
             Words all = words;
             if (json)
                 all.emplace_back("--json");
@@ -121,8 +130,10 @@ TEST(Escapes, WhatIsSentAsJsonAndIsNoneIsAnError)
         {
             (void) client.startup();
             client.serve(
-                [&](const std::string & /*sql*/)
+                [&](const std::string &sql)
                 {
+                    if (asks_for_extension(sql))
+                        return extension_is_there();
                     return one_row({{"open", 16, "t"},
                                     {"name", 25, "d"},
                                     {"id", 25, "1"},

@@ -1,7 +1,7 @@
 // JSON as outboxctl prints it, and texts of others on a terminal.
 #include "client/outboxctl/characters.h"
 #include "client/outboxctl/json.h"
-#include "client/outboxctl/json_text.h"
+#include "extension/core/json_text.h"
 #include "client/outboxctl/units.h"
 
 #include <gtest/gtest.h>

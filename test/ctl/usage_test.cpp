@@ -167,6 +167,32 @@ TEST(Usage, ADatabaseWithoutTheExtensionExitsWithFiveAndSaysSo)
     }
 }
 
+// What it says to do can be done, and helps.
+TEST(Usage, AnotherSchemaOfTheNameAndARenamedOneAreNamedWithTheStatementsThatHelp)
+{
+    const TestDatabase database(cluster(), TestDatabase::Extension::kNotInstalled);
+    Db db = database.connect();
+    for (const std::string before :
+         {"create schema outbox", "alter schema outbox rename to \"My own\"",
+          "alter schema outbox rename to mine; create schema outbox"})
+    {
+        SCOPED_TRACE(before);
+        db.exec(before);
+        for (const Words &words : std::vector<Words>{{"status"}, {"doctor"}})
+        {
+            const Ran ran = ctl(connection(cluster(), database.name()), words);
+            EXPECT_EQ(ran.status, words[0] == "doctor" ? 4 : 5) << ran.out << ran.err;
+            EXPECT_NE((ran.out + ran.err).find("rename to o"), std::string::npos)
+                << ran.out << ran.err;
+        }
+        const Ran ran = ctl(connection(cluster(), database.name()), {"status", "--json"});
+        const std::string hint = ran.error_json()["error"]["hint"];
+        db.exec(hint.substr(hint.find(": ") + 2));
+        EXPECT_EQ(ctl(connection(cluster(), database.name()), {"status"}).status, 0);
+        db.exec("drop schema if exists other_outbox");
+    }
+}
+
 class Rights : public CtlTest
 {
 };

@@ -2,6 +2,7 @@
 // an embedded broker, tells the story, and stays up until Ctrl-C.
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <string>
 
 #include <CLI/CLI.hpp>
@@ -9,8 +10,10 @@
 
 #include "destination.h"
 #include "interrupt.h"
+#include "outage_story.h"
 #include "screen.h"
 #include "story.h"
+#include "webhook_story.h"
 #include "support/pg.h"
 #include "support/pg_cluster.h"
 
@@ -28,7 +31,9 @@ constexpr int kInterrupted = 130;
 struct Options
 {
     bool once = false;
+    bool outage = false;
     std::string bootstrap;
+    std::string sink = "kafka";
 };
 
 // Creates the extension and waits until its relay is publishing.
@@ -92,6 +97,19 @@ show_how_to_continue(const Screen &screen, const test::PgCluster &cluster, const
     screen.blank();
 }
 
+void
+show_what_next(const Screen &screen, const Options &options)
+{
+    screen.heading("What to try next");
+    screen.command(options.outage
+                       ? "make demo                 # the rest of the story; it stays up for you"
+                       : "make demo STORY=outage    # the broker is killed while orders come in");
+    screen.command(
+        "make deb                  # packages for your own server, see Install in README.md");
+    screen.command("make outboxctl            # the command for operators, see docs/outboxctl.md");
+    screen.blank();
+}
+
 // A crash explains whatever else went wrong, and is a failure even when nothing else did.
 void
 fail_if_crashed(test::PgCluster &cluster)
@@ -104,7 +122,7 @@ fail_if_crashed(test::PgCluster &cluster)
 // Everything that happens while the server is up.
 void
 use_cluster(const Screen &screen, const Options &options, const test::PgCluster &cluster,
-            const test::Settings &settings, const Destination &kafka)
+            const test::Settings &settings, Destination &kafka)
 {
     test::Db(cluster, "postgres").exec(fmt::format("create database {}", kDatabase));
     test::Db db(cluster, kDatabase);
@@ -113,15 +131,18 @@ use_cluster(const Screen &screen, const Options &options, const test::PgCluster 
 
     // Kafka answers a waiting consumer at once, the embedded broker only when its time is over.
     test::Consumer consumer(kafka.bootstrap(), {kafka.topic()},
-                            {{"fetch.wait.max.ms", kafka.embedded() ? "5" : "100"}});
+                            {{"fetch.wait.max.ms", kafka.embedded() ? "5" : "100"},
+                             {"reconnect.backoff.max.ms", "500"}});
     // Finds the partitions now, so that the first event need not wait for that.
     consumer.read_for(test::Milliseconds(1));
-    Story story(screen, db, consumer, kafka.topic());
-    story.tell();
+    const std::unique_ptr<Story> story =
+        options.outage ? std::make_unique<OutageStory>(screen, db, consumer, kafka)
+                       : std::make_unique<Story>(screen, db, consumer, kafka.topic());
+    story->tell();
     if (options.once)
         return;
     show_how_to_continue(screen, cluster, kafka);
-    story.show_what_arrives();
+    story->show_what_arrives();
 }
 
 void
@@ -129,7 +150,7 @@ run_demo(const Options &options)
 {
     const Screen screen;
     screen.text("Starting ...");
-    const Destination kafka(options.bootstrap);
+    Destination kafka(options.bootstrap);
     check_interrupt();
 
     const test::Settings settings = {
@@ -157,7 +178,7 @@ run_demo(const Options &options)
     }
     cluster.stop();
     fail_if_crashed(cluster);
-    screen.blank();
+    show_what_next(screen, options);
     screen.text("Stopped; the cluster and its data are removed.");
 }
 
@@ -168,7 +189,10 @@ main_with(const Options &options)
     {
         catch_interrupts();
         const TerminalOwner terminal;
-        run_demo(options);
+        if (options.sink == "webhook")
+            run_webhook_demo(Screen(), options.once);
+        else
+            run_demo(options);
         return 0;
     }
     catch (const Interrupted &)
@@ -196,7 +220,15 @@ main(int argc, char **argv)
         CLI::App app(
             "Shows what outbox does, with a private PostgreSQL and an embedded Kafka broker.");
         app.add_flag("--once", options.once, "End after the story.");
-        app.add_option("--bootstrap", options.bootstrap, "Use this Kafka, host:port.");
+        auto *bootstrap =
+            app.add_option("--bootstrap", options.bootstrap, "Use this Kafka, host:port.");
+        auto *outage = app.add_flag("--outage", options.outage,
+                                    "Tell of a broker that goes away and comes back.")
+                           ->excludes(bootstrap);
+        app.add_option("--sink", options.sink, "Where events go: kafka or webhook.")
+            ->check(CLI::IsMember({"kafka", "webhook"}))
+            ->excludes(bootstrap)
+            ->excludes(outage);
         CLI11_PARSE(app, argc, argv);
         return outbox::demo::main_with(options);
     }

@@ -23,6 +23,10 @@ public:
     bool embedded() const { return embedded_ != nullptr; }
     const std::string &bootstrap() const { return bootstrap_; }
 
+    // Closes every connection to the embedded broker and refuses new ones; and the end of that.
+    void take_away() { embedded_->kill9(); }
+    void bring_back() { embedded_->start(); }
+
     // The setting outbox.topic_template, and where it sends the events of orders.
     const std::string &topic_template() const { return topic_template_; }
     const std::string &topic() const { return topic_; }

@@ -77,6 +77,8 @@ expect_publishes(const TestDatabase &database)
 {
     Db db = database.connect();
     db.exec("select outbox.resume()");
+    db.exec("select outbox.attach_subscription('default', 'now') "
+            "where outbox.is_detached('default')");
     const std::string id = db.value("select outbox.emit($1, 'k', 'e', '{}')", database.type());
     EXPECT_EQ(db.value("select outbox.wait_published($1, '50 s')", id), "t")
         << db.value("select format('%s %s %s', state, last_error, config_error) "

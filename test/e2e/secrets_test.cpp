@@ -75,6 +75,43 @@ TEST(Secrets, AreRefusedInEveryStatementThatSetsKafkaConfigAndNotLogged)
     EXPECT_TRUE(server.log_contains("outbox.kafka_config_file"));
 }
 
+// A password where there must be none is refused, and so is anything else of that statement.
+TEST(Secrets, OfOptionsThatAreRefusedAreNotLogged)
+{
+    OwnCluster server;
+    TestDatabase database(server);
+    Db db = database.connect();
+    db.exec(
+        "select outbox.create_subscription('there', 'kafka', '{\"bootstrap_servers\": \"a:1\"}')");
+    for (const auto &[sink, options] : std::vector<std::pair<std::string, std::string>>{
+             {"kafka", R"({"bootstrap_servers": "a:1", "kafka_config": "sasl.password=%"})"},
+             {"kafka", R"({"bootstrap_servers": "user:%@a:1"})"},
+             {"kafka", R"({"bootstrap_servers": "a:1", "password": "%"})"},
+             {"webhook", R"({"url": "https://user:%@a/", "format": "cloudevents"})"},
+             {"webhook", R"({"url": "https://a/", "headers": {"Authorization": "%"}})"},
+             {"webhook", R"({"url": "https://a/", "headers": {"X-Api_Key": "%"}})"},
+             {"webhook", R"({"url": "https://a/", "secret": "%"})"},
+             {"nats", R"({"servers": "nats://user:%@a"})"},
+             {"nats", R"({"servers": "a", "token": "%"})"},
+             {"rabbitmq", R"({"host": "a", "exchange": "e", "password": "%"})"},
+             {"rabbitmq", R"({"host": "user:%@a", "exchange": "e"})"},
+             {"rabbitmq", R"({"uri_file": "amqp://user:%@a", "exchange": "e"})"},
+             {"kaffka", R"({"password": "%"})"}})
+    {
+        std::string with = options;
+        with.replace(with.find('%'), 1, kSecret);
+        const std::string call = "outbox.create_subscription('a', '" + sink + "', '" + with + "')";
+        for (const std::string &statement :
+             {"select " + call, "do $$ begin perform " + call + "; end $$",
+              "do $$ begin execute 'select " +
+                  std::string("outbox.alter_subscription(''there'', ''") + with + "'')'; end $$",
+              "select outbox.alter_subscription('nobody', '" + with + "')"})
+            EXPECT_NE(refusal(db, statement), "") << statement;
+    }
+    EXPECT_FALSE(server.log_contains(kSecret));
+    EXPECT_TRUE(server.log_contains("has no option \"token\""));
+}
+
 // 0.2 took them there.
 TEST(Secrets, ThatWereInKafkaConfigBeforeTheUpdateStayInForceWithAWarning)
 {

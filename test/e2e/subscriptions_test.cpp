@@ -1,97 +1,7 @@
 // Several readers of the events of one database, each by a relay of its own.
-#include <algorithm>
-#include <map>
-#include <set>
-
-#include "ring.h"
-#include "servers.h"
+#include "subscription_scene.h"
 
 using namespace outbox::test;
-
-namespace
-{
-
-constexpr auto kLimit = std::chrono::seconds(30);
-
-using Ids = std::vector<std::string>;
-
-// A database whose subscriptions send to topics that begin with their names.
-struct Scene
-{
-    explicit Scene(PgCluster &cluster) : server(cluster), database(cluster), db(database.connect())
-    {
-        kafka().create_topic(database.topic());
-    }
-
-    std::string topic(const std::string &name) const { return name + "." + database.type(); }
-
-    // `more`: what follows the options among the arguments.
-    void create(const std::string &name, const std::string &more = "",
-                const std::string &servers = kafka().bootstrap())
-    {
-        if (topics_.insert(name).second)
-            kafka().create_topic(topic(name));
-        db.exec("select outbox.create_subscription($1, 'kafka', jsonb_build_object("
-                "'bootstrap_servers', $2::text, 'topic_template', $1 || '.{aggregate_type}', "
-                "'backoff_initial', '100ms', 'backoff_max', '400ms')" +
-                    more + ")",
-                name, servers);
-    }
-
-    static std::string emit(Db &session, const std::string &type, const std::string &event = "made",
-                            const std::string &key = "k")
-    {
-        return session.value("select outbox.emit($1, $2, $3, '{}')", type, key, event);
-    }
-    std::string emit(const std::string &event = "made", const std::string &key = "k")
-    {
-        return emit(db, database.type(), event, key);
-    }
-
-    // What the subscription has sent, when it has sent so many.
-    Ids sent(const std::string &name, size_t count)
-    {
-        Consumer consumer(kafka().bootstrap(), {name.empty() ? database.topic() : topic(name)});
-        EXPECT_TRUE(consumer.read_count(count, kLimit)) << describe();
-        consumer.read_for(Milliseconds(300));
-        Ids ids;
-        for (const Record &record : consumer.records())
-            ids.push_back(record.header("id").value_or(""));
-        return ids;
-    }
-
-    bool becomes(const std::string &name, const std::string &state)
-    {
-        return wait_until(kLimit,
-                          [&]
-                          {
-                              return db.value("select state from outbox.subscription_status "
-                                              "where name = $1",
-                                              name) == state;
-                          });
-    }
-
-    std::string describe()
-    {
-        return db.value("select string_agg(s::text, E'\\n') from outbox.subscription_status s");
-    }
-
-    PgCluster &server;
-    TestDatabase database;
-    Db db;
-
-private:
-    std::set<std::string> topics_;
-};
-
-std::string
-pid_of(Scene &scene, const std::string &name)
-{
-    return scene.db.value("select coalesce(pid, 0) from outbox.subscription_status where name = $1",
-                          name);
-}
-
-} // namespace
 
 // Transactions are open around the creation: what they emit is sent when they commit after it.
 TEST(Subscriptions, OneBeginsWithWhatCommitsAfterItsCreationOrWithAllThatIsKept)
@@ -191,7 +101,9 @@ TEST(Subscriptions, WhatOneSuffersDoesNotTouchTheOthers)
         const std::string key = std::to_string(i % 7);
         emitted[key].push_back(scene.emit("made", key));
     }
-    EXPECT_EQ(scene.db.value("select outbox.drain('20 s')"), "t");
+    EXPECT_EQ(scene.db.value("select outbox.drain('20 s', 'default')"), "t");
+    EXPECT_EQ(scene.db.value("select outbox.drain('20 s', 'well')"), "t");
+    EXPECT_EQ(scene.db.value("select outbox.drain('100 ms')"), "f"); // of all
     EXPECT_EQ(scene.sent("well", 200).size(), 200U);
     EXPECT_EQ(scene.db.value("select published_total from outbox.subscription_status "
                              "where name = 'paused'"),

@@ -41,6 +41,13 @@ promised_metrics()
     return names;
 }
 
+// The relays: that of the default subscription, and the others.
+#define RELAYS                                                                                     \
+    "(select 'default' as subscription, state, oldest_event_at, in_flight_events, "                \
+    "in_flight_bytes, consecutive_failures, config_error from outbox.relay_status union all "      \
+    "select name, state, oldest_event_at, in_flight_events, in_flight_bytes, "                     \
+    "consecutive_failures, config_error from outbox.subscription_status) r"
+
 // What the views say of each metric: SQL whose first column is the value, and whose others are
 // labels by their names.
 const std::map<std::string, std::string> kTruth = {
@@ -48,31 +55,46 @@ const std::map<std::string, std::string> kTruth = {
     {"outbox_backlog_limit_events", "select max_backlog_events from outbox.backpressure"},
     {"outbox_backlog_counted", "select counted::int from outbox.backpressure"},
     {"outbox_oldest_event_age_seconds",
-     "select extract(epoch from backlog_age) from outbox.relay_status"},
-    {"outbox_in_flight_events", "select in_flight_events from outbox.relay_status"},
-    {"outbox_in_flight_bytes", "select in_flight_bytes from outbox.relay_status"},
-    {"outbox_consecutive_failures", "select consecutive_failures from outbox.relay_status"},
-    {"outbox_config_error", "select (config_error is not null)::int from outbox.relay_status"},
-    {"outbox_relay_in_state", "select 1, state from outbox.relay_status"},
-    {"outbox_published_events_total", "select published, topic from outbox.stats"},
-    {"outbox_published_bytes_total", "select bytes, topic from outbox.stats"},
-    {"outbox_published_batches_total", "select batches, topic from outbox.stats"},
-    {"outbox_delivery_refusals_total", "select refused, topic from outbox.stats"},
-    {"outbox_delivery_failures_total", "select failed, topic from outbox.stats"},
-    {"outbox_delivery_retries_total", "select retried, topic from outbox.stats"},
+     "select coalesce(extract(epoch from clock_timestamp() - oldest_event_at), 0), subscription "
+     "from " RELAYS},
+    {"outbox_in_flight_events", "select in_flight_events, subscription from " RELAYS},
+    {"outbox_in_flight_bytes", "select in_flight_bytes, subscription from " RELAYS},
+    {"outbox_consecutive_failures", "select consecutive_failures, subscription from " RELAYS},
+    {"outbox_config_error", "select (config_error is not null)::int, subscription from " RELAYS},
+    {"outbox_relay_in_state", "select 1, state, subscription from " RELAYS},
+    {"outbox_published_events_total", "select published, topic, subscription from outbox.stats"},
+    {"outbox_published_bytes_total", "select bytes, topic, subscription from outbox.stats"},
+    {"outbox_published_batches_total", "select batches, topic, subscription from outbox.stats"},
+    {"outbox_delivery_refusals_total", "select refused, topic, subscription from outbox.stats"},
+    {"outbox_delivery_failures_total", "select failed, topic, subscription from outbox.stats"},
+    {"outbox_delivery_retries_total", "select retried, topic, subscription from outbox.stats"},
     {"outbox_created_to_acked_seconds_bucket",
-     "select events, replace(le_seconds::text, 'Infinity', '+Inf') as le "
+     "select events, replace(le_seconds::text, 'Infinity', '+Inf') as le, subscription "
      "from outbox.stats_histogram where measure = 'created_to_acked'"},
     {"outbox_created_to_acked_seconds_sum",
-     "select created_to_acked_ms_sum / 1000 from outbox.stats_total"},
-    {"outbox_created_to_acked_seconds_count", "select published from outbox.stats_total"},
+     "select created_to_acked_ms_sum / 1000, subscription from outbox.stats_total"},
+    {"outbox_created_to_acked_seconds_count",
+     "select published, subscription from outbox.stats_total"},
     {"outbox_sent_to_acked_seconds_bucket",
-     "select events, replace(le_seconds::text, 'Infinity', '+Inf') as le "
+     "select events, replace(le_seconds::text, 'Infinity', '+Inf') as le, subscription "
      "from outbox.stats_histogram where measure = 'sent_to_acked'"},
     {"outbox_sent_to_acked_seconds_sum",
-     "select sent_to_acked_ms_sum / 1000 from outbox.stats_total"},
-    {"outbox_sent_to_acked_seconds_count", "select published from outbox.stats_total"},
-    {"outbox_deliveries_events", "select count(*), state from outbox.deliveries group by state"},
+     "select sent_to_acked_ms_sum / 1000, subscription from outbox.stats_total"},
+    {"outbox_sent_to_acked_seconds_count",
+     "select published, subscription from outbox.stats_total"},
+    {"outbox_deliveries_events",
+     "select count(*), state, subscription from outbox.deliveries group by state, subscription"},
+    {"outbox_subscription_holding_seconds",
+     "select coalesce(extract(epoch from clock_timestamp() - (select min(m.held_back_since) "
+     "from outbox.maintenance_status m where m.held_back_by like '%subscription ' || s.name || "
+     "' %')), 0), s.name as subscription from outbox.subscription_status s"},
+    {"outbox_subscription_detached",
+     "select (detached_at is not null)::int, name as subscription from outbox.subscription_status"},
+    {"outbox_subscription_let_go",
+     "select (detached_at is not null and detached_by is null)::int, name as subscription from "
+     "outbox.subscription_status"},
+    {"outbox_subscription_missed_events",
+     "select missed_events, name as subscription from outbox.subscription_status"},
     {"outbox_maintenance_done_total",
      "select done_total, task, table_name from outbox.maintenance_status"},
     {"outbox_maintenance_held_back_seconds", "select coalesce(extract(epoch from clock_timestamp() "
@@ -140,7 +162,8 @@ TEST_P(Metrics, EachOneArrivesWithTheValueOfTheViews)
 TEST_P(Metrics, TheStatesAreThoseOfTheRunbookAndExactlyOneHolds)
 {
     Scene &scene = Scene::shared();
-    const std::string states = "outbox_relay_in_state{job=\"" + GetParam() + "\"}";
+    const std::string states =
+        "outbox_relay_in_state{job=\"" + GetParam() + "\", subscription=\"default\"}";
     EXPECT_TRUE(scene.prometheus().becomes("sum(" + states + ")", 1));
     std::set<std::string> shown;
     for (const Series &series : scene.prometheus().query(states))
@@ -161,7 +184,8 @@ TEST_P(Metrics, BothExportersGiveTheSameNamesAndLabels)
             for (const char *known : {"job", "instance", "server", "datname"})
                 labels.erase(known);
             for (const auto &[name, value] : labels)
-                EXPECT_EQ(std::set<std::string>({"state", "task", "table_name", "topic", "le"})
+                EXPECT_EQ(std::set<std::string>(
+                              {"state", "task", "table_name", "topic", "le", "subscription"})
                               .count(name),
                           1u)
                     << metric << " has the label " << name;

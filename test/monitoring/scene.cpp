@@ -59,6 +59,7 @@ Scene::reach_quiet_state()
     broker().command("up", "state=up");
     broker().command("clear Produce");
     db_.exec("select outbox.resume()");
+    db_.exec("select outbox.drop_subscription(name) from outbox.subscriptions");
     db_.exec("select outbox.discard(event_id, 'test') from outbox.deliveries where state <> "
              "'DISCARDED'");
     ASSERT_EQ(db_.value("select outbox.drain('20 s')"), "t");
@@ -72,10 +73,18 @@ Scene::reach_mixed_state()
     if (mixed_)
         return;
     ASSERT_NO_FATAL_FAILURE(reach_quiet_state());
+    // It sends nothing, so that what the broker refuses is what the default relay sends.
+    db_.exec("select outbox.create_subscription('copy', 'kafka', jsonb_build_object("
+             "'bootstrap_servers', $1::text, 'topic_template', 'copy.{aggregate_type}'))",
+             kafka().bootstrap());
+    db_.exec("select outbox.pause('to be looked at', 'copy')");
+    ASSERT_TRUE(wait_until(
+        std::chrono::seconds(20),
+        [&] { return db_.value("select state from outbox.subscription_status") == "paused"; }));
     db_.exec("select outbox.emit($1, i::text, 'made', '{}') from generate_series(1, 500) i",
              database_.type());
     db_.exec("select outbox.mark_processed(outbox.uuid_v7(), 'me') from generate_series(1, 10)");
-    ASSERT_EQ(db_.value("select outbox.drain('20 s')"), "t");
+    ASSERT_EQ(db_.value("select outbox.drain('20 s', 'default')"), "t");
     broker().command("fail Produce MSG_SIZE_TOO_LARGE 2");
     emit(database_.type(), "line");
     ASSERT_TRUE(
@@ -100,8 +109,10 @@ Scene::reach_mixed_state()
 bool
 Scene::fires(const std::string &alert, const std::string &job)
 {
+    // Of the default subscription, or of the database.
     return prometheus().becomes("count(ALERTS{alertname=\"" + alert +
-                                    "\", alertstate=\"firing\", job=\"" + job + "\"})",
+                                    "\", alertstate=\"firing\", job=\"" + job +
+                                    "\", subscription=~\"default|\"})",
                                 1);
 }
 

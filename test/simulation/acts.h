@@ -60,7 +60,15 @@ struct Act
         route,    // a: type, b: topic
         blocking, // a: type, b: 0: later events of a key flow
         policy,   // a: max_attempts, b: 1 block
-        repair    // what could not be read can be
+        repair,   // what could not be read can be
+                  // Subscriptions: a transaction calls one of these, and ends later.
+        create,   // a: types, a bit each, b: 1 from what is retained, 0 from now, c: 1 emits too
+        alter,    // a: types
+        attach,   // a: 1 from what is retained, 0 from now
+        drop,
+        end_change, // a: 1 commits
+        replay,     // a: type, -1: all, b: events at most, c: a second
+        cancel_replay
     };
     enum Fault
     {
@@ -76,14 +84,16 @@ struct Act
     int c = 0;
     int d = 0;
     int e = 0;
+    // What Kafka, the relay or an operator does is done to the one of this subscription; 0:
+    // `default`.
+    int subscription = 0;
 };
 
 std::string to_words(const Act &act);
 
-// What one history is made of.
-struct History
+// Of one subscription.
+struct Settings
 {
-    std::uint64_t seed = 0;
     int max_in_flight = 1;  // requests of a producer
     int batch_records = 20; // of a producer
     int max_events = 50;    // of the engine
@@ -92,13 +102,23 @@ struct History
     bool block = true;
     std::int64_t backoff_initial_ms = 100;
     std::int64_t backoff_max_ms = 1000;
+    std::uint64_t lanes = 0;  // the key of their hashes, by which they take turns
+    bool new_lanes = false;   // by another key whenever the relay starts
+    bool endpoint = false;    // refuses records one by one, in place of Kafka
+    int sink_dies = 0;        // its sink, see EndpointSettings
+    bool sends_ready = false; // a fault of producers, see ProducerSettings
+    Time max_lag = 0;         // it is detached when it holds events back for so long; 0: never
+};
+
+// What one history is made of. The settings are those of `default`.
+struct History : Settings
+{
+    std::uint64_t seed = 0;
     int types = 3;
-    Time active = 10 * kSecond; // then all is put right
-    std::uint64_t lanes = 0;    // the key of their hashes, by which they take turns
-    bool new_lanes = false;     // by another key whenever the relay starts
-    bool sends_ready = false;   // a fault of producers, see ProducerSettings
-    int rows_at_once = 1024;    // are looked at when routes change
-    std::vector<Act> acts;      // by time
+    Time active = 10 * kSecond;   // then all is put right
+    int rows_at_once = 1024;      // are looked at when routes change
+    std::vector<Settings> others; // subscriptions besides `default`, which acts create
+    std::vector<Act> acts;        // by time
 };
 
 // The history of a seed.

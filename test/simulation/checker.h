@@ -2,39 +2,47 @@
 #pragma once
 
 #include "world/cluster.h"
-#include "world/database.h"
 #include "world/producer.h"
+#include "world/relay_store.h"
 
 #include <algorithm>
 #include <map>
 #include <set>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 namespace outbox::sim
 {
 
-// Knows of each event what is true of it: emitted, committed, in Kafka. Promises, as README makes
-// them:
+// Of one subscription. Knows of each event what is true of it: emitted, committed, taken by the
+// subscription, in Kafka. Promises, as README makes them:
 //   lost       a position passes an event that is neither in Kafka nor in outbox.deliveries; or an
 //              event is not published when all is well for long
 //   invented   Kafka has an event whose transaction has not committed, or not safely
+//   untaken    Kafka has an event that the subscription does not take: of a type that it did not
+//              take when the event was committed, or from before it began
+//   missed     what a detached subscription misses is not what was removed, or left out
+//   held       the ring waits for a subscription that has nothing to send
+//   replay     a replay sends what is not in its list, or not in its order, or ends before all of
+//   it
+//              has arrived
 //   order      of two events with the same topic and key the later one is in Kafka first: the
 //              later is of the same transaction, or was emitted after the other had committed
 //   repeated   Kafka has an event twice although nothing was in doubt
 //   stalled    a destination that is well, and was, stands still for longer than two seconds
 //   stuck      an event does not go out although its destination has been well for long
+//   total      published_total is not the number of events that were published
+//   blamed     an event has FAILED that a destination has never refused, which says so of each
 //   bounds     more is in flight than may be
 //   spins      the relay works on and on, and nothing comes of it
 class Checker final : public EventFate, public LogReader, public ProducerWatch
 {
 public:
     Checker(SimClock &clock, Trace &trace) : clock_(clock), trace_(trace) {}
-    void watch(Database &database, Cluster &cluster) noexcept
-    {
-        database_ = &database;
-        cluster_ = &cluster;
-    }
+    void watch(Database &database) noexcept { database_ = &database; }
+    // The destination refuses records one by one.
+    void refuses_alone() noexcept { alone_ = true; }
     // With more than one request in flight a refusal may reorder: an operator's choice.
     void excuse_order() noexcept { order_excused_ = true; }
     // How long all may take once it is well, and how long a destination that is well may stand
@@ -48,6 +56,31 @@ public:
     }
     // Events of this type go to another topic from now on.
     void routed(int type);
+
+    // --- What the subscription takes: types, a bit each ---
+    // Its destination is another one whenever it is created.
+    void exists(RelayStore &store, Cluster &cluster) noexcept
+    {
+        store_ = &store;
+        cluster_ = &cluster;
+    }
+    void takes_all() noexcept { types_ = ~0U; }
+    // A transaction has just called a function that changes it: what commits later is another
+    // matter, if that commits.
+    void changes() noexcept { called_stamp_ = ++stamp_; }
+    void created(unsigned types, bool retained);
+    void altered(unsigned types);
+    // The tables are still as they were.
+    void attached(bool retained);
+    void detached() noexcept;
+    void dropped();
+    // The server has crashed, and may have forgotten that it was detached.
+    void crashed() noexcept;
+    // What the subscription says of what it misses is looked at.
+    void check_missed();
+    bool has_passed_all() const;
+    std::size_t taken() const noexcept { return taken_; }
+    std::size_t missed() const noexcept { return static_cast<std::size_t>(missed_); }
 
     // The first thing that was wrong; empty: nothing yet. `kind` is one of the words above.
     const std::string &failure() const noexcept { return failure_; }
@@ -63,6 +96,7 @@ public:
     void handed_over(int event, bool by_stream) override;
     void acknowledged(int event) override;
     void drains(bool begun) override;
+    void refused_alone(int event, bool topic) override;
 
     // A relay starts: what its position does not tell of, it may send again.
     void relay_starts();
@@ -93,29 +127,39 @@ public:
     void rounds(std::size_t count);
     // The moments in between.
     void tick();
-    // The end, after a time in which all was well.
-    void end();
+    bool is_tick_due() const noexcept { return clock_.at() - ticked_at_ >= kTick; }
+    // The end, after a time in which all was well. `passes`: the position must have passed all, as
+    // the ring waits for it.
+    void end(bool passes);
 
     bool all_done() const;
+    bool replays_done() const;
     std::size_t published() const noexcept { return published_; }
+    std::size_t refusals() const noexcept { return refusals_; }
     std::size_t repeats() const noexcept { return repeats_; }
 
 private:
+    static constexpr Time kTick = 100 * kMs;
+
     struct Fact
     {
         bool committed = false;
         bool gone = false;     // rolled back, or forgotten
+        bool taken = false;    // by the subscription, if it has committed
+        bool removed = false;  // with its slot
         bool skipped = false;  // refused while later ones need not wait for it
         bool unplaced = false; // and its row is there still: it waits for nobody, nor they for it
         std::uint64_t emitted_stamp = 0;
         std::uint64_t committed_stamp = 0;
         std::uint64_t routed_stamp = 0; // when its type got another topic
         Time committed_at = 0;
-        Time routed_at = 0;    // the same
-        Time paused_at = 0;    // what it waited for was not to be tried yet
-        Time settled_at = 0;   // it, or what it waited for
-        bool heard = false;    // by this relay, that it has arrived
-        bool streamed = false; // it was in the queue of a stream's producer
+        Time routed_at = 0;      // the same
+        Time paused_at = 0;      // what it waited for was not to be tried yet
+        Time settled_at = 0;     // it, or what it waited for
+        bool heard = false;      // by this relay, that it has arrived
+        bool streamed = false;   // it was in the queue of a stream's producer
+        int refusals = 0;        // of it alone
+        bool unreadable = false; // when it was emitted
         int copies = 0;
         int doubts = 0;
     };
@@ -139,8 +183,15 @@ private:
 
     void fail(const char *kind, const std::string &text);
     bool is_covered(const EventRow &row) const;
+    bool is_missed(int event) const;
+    void take(int event, bool taken);
+    void miss(int event);
+    void replayed(const Place &place, const Message &message);
+    void check_replays();
+    void check_total();
     void check_order(const Place &place, const Message &message, const Fact &fact);
     Place place_of(const EventRow &row) const;
+    bool goes_to(const Place &place, const EventRow &row);
     bool is_at_fault(const EventRow &row) const;
     // What a person may have to settle, and what waits for that, has no limit.
     bool is_settled_by_person(const EventRow &row) const;
@@ -148,6 +199,7 @@ private:
     bool holds_up(int other, int event) const;
     bool waits_for_other(int event) const;
     bool waits_for_pause(const EventRow &row) const;
+    void look_at_pauses();
     Time longest_turn() const;
     Time longest_stall() const;
     void check_place(const Place &place, PlaceFacts &facts);
@@ -155,7 +207,15 @@ private:
     SimClock &clock_;
     Trace &trace_;
     Database *database_ = nullptr;
+    RelayStore *store_ = nullptr; // null: there is no subscription
     Cluster *cluster_ = nullptr;
+    unsigned types_ = 0;
+    std::uint64_t called_stamp_ = 0;
+    std::int64_t missed_ = 0;
+    std::int64_t missed_before_ = 0; // it was detached
+    bool detached_ = false;
+    bool total_known_ = true; // nothing may arrive that its relay does not hear of
+    std::size_t taken_ = 0;
     bool order_excused_ = false;
     Time patience_ = 30 * kSecond;
     Time stall_ = 2 * kSecond;
@@ -166,16 +226,26 @@ private:
     Time drained_at_ = kNever;
 
     std::vector<Fact> facts_;
-    std::set<int> pending_; // committed, and not in Kafka
+    std::set<int> pending_; // committed and taken, and not in Kafka
     std::uint64_t stamp_ = 0;
     std::map<std::pair<std::string, std::string>, std::vector<Appended>> keys_;
     std::map<Place, PlaceFacts> places_;
+    std::vector<std::int32_t> partitions_;           // by key
+    std::unordered_set<std::uint64_t> paused_lanes_; // in which something is not to be tried yet
+    struct Replayed
+    {
+        std::set<int> events;
+        std::map<std::pair<std::string, std::string>, Seq> last; // by topic and key
+    };
+    std::map<int, Replayed> replays_; // by number
     std::set<int> routed_types_;
     Time undisturbed_since_ = kBegin;
     Time ticked_at_ = 0;
     std::size_t rounds_then_ = 0;
     Time counted_at_ = 0;
     std::size_t published_ = 0;
+    std::size_t refusals_ = 0; // of single records
+    bool alone_ = false;       // the destination refuses these
     std::size_t repeats_ = 0;
     std::string kind_;
     std::string failure_;

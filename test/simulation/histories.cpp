@@ -1,9 +1,9 @@
 // From a seed to a history. Each history has some kinds of trouble and not others: all of them at
 // once would hide each other (Groce and others, "Swarm Testing", 2012).
-#include "acts.h"
+#include "act_writer.h"
+#include "subscription_histories.h"
 
 #include <algorithm>
-#include <cstdio>
 
 namespace outbox::sim
 {
@@ -11,17 +11,16 @@ namespace outbox::sim
 namespace
 {
 
-using Kind = Act::Kind;
-
-class Writer
+class Writer : ActWriter
 {
 public:
-    explicit Writer(std::uint64_t seed) : random_(seed * 2 + 1), clock_random_(~seed)
+    Writer(History &history, std::uint64_t seed)
+        : ActWriter(history, Random(seed * 2 + 1)), clock_random_(~seed)
     {
         history_.seed = history_.lanes = seed;
     }
 
-    History write()
+    void write()
     {
         history_.types = static_cast<int>(random_.between(1, 4));
         history_.active = random_.between(2, 15) * kSecond;
@@ -50,23 +49,14 @@ public:
         look_at_rows_slowly();
         if (random_.percent(25))
             history_.max_bytes = number(1000, 20000);
+        if (clock_random_.percent(25))
+            send_to_endpoint();
+        add_subscriptions(history_);
         std::stable_sort(history_.acts.begin(), history_.acts.end(),
                          [](const Act &a, const Act &b) { return a.at < b.at; });
-        return history_;
     }
 
 private:
-    Time moment() { return random_.below(history_.active); }
-    int number(std::int64_t low, std::int64_t high)
-    {
-        return static_cast<int>(random_.between(low, high));
-    }
-    void act(Time at, Kind kind, int a = 0, int b = 0, int c = 0, int d = 0, int e = 0)
-    {
-        history_.acts.push_back({at, kind, a, b, c, d, e});
-    }
-    int topic() { return number(0, history_.types - 1); }
-
     // Few keys, each of which has events that wait for their key, their partition and their topic
     // at the same time.
     void write_crowd()
@@ -86,7 +76,7 @@ private:
         for (int i = number(1, 3); i > 0; i--)
             leaders();
         for (int i = number(0, 2); i > 0; i--)
-            operators();
+            operate(6, 2 * kSecond);
         for (int i = number(0, 2); i > 0; i--)
             write_trouble();
     }
@@ -172,7 +162,7 @@ private:
         case 6:
             return database();
         case 7:
-            return operators();
+            return operate(6, 2 * kSecond);
         case 8:
             return routes();
         case 9:
@@ -265,6 +255,19 @@ private:
         act(at + clock_random_.below(4 * kSecond), Kind::slow_disk, 0);
     }
 
+    // What befalls a broker befalls the endpoint; more of its records are refused.
+    void send_to_endpoint()
+    {
+        history_.endpoint = true;
+        history_.max_in_flight = 1;
+        if (clock_random_.percent(30))
+            history_.sink_dies = static_cast<int>(clock_random_.between(1, 50));
+        const std::int64_t faults = clock_random_.percent(60) ? clock_random_.between(1, 25) : 0;
+        for (Act &act : history_.acts)
+            if (act.kind == Kind::emit && act.d == Act::fine && clock_random_.percent(faults))
+                act.d = Act::invalid;
+    }
+
     void ends()
     {
         for (int i = number(1, 4); i > 0; i--)
@@ -299,34 +302,6 @@ private:
         }
     }
 
-    void operators()
-    {
-        for (int i = number(1, 6); i > 0; i--)
-        {
-            const Time at = moment();
-            switch (random_.below(5))
-            {
-            case 0:
-                act(at, Kind::pause);
-                act(at + random_.below(2 * kSecond), Kind::resume);
-                break;
-            case 1:
-                act(at, Kind::retry);
-                break;
-            case 2:
-                act(at, Kind::discard, number(0, 20));
-                break;
-            case 3:
-                act(at, Kind::hold, number(0, 20));
-                act(at + random_.below(3 * kSecond), Kind::release);
-                break;
-            default:
-                act(at, Kind::policy, number(1, 5), number(0, 1));
-                break;
-            }
-        }
-    }
-
     void routes()
     {
         for (int i = number(1, 3); i > 0; i--)
@@ -354,9 +329,7 @@ private:
         }
     }
 
-    Random random_;
     Random clock_random_;
-    History history_;
     int keys_ = 1;
     int faults_ = 0; // in 100 events
     int large_ = 0;
@@ -368,63 +341,9 @@ private:
 History
 make_history(std::uint64_t seed)
 {
-    return Writer(seed).write();
-}
-
-std::string
-to_words(const Act &act)
-{
-    constexpr const char *kWords[] = {"session %d begins",
-                                      "session %d emits: type %d, key %d, fault %d, %d bytes",
-                                      "session %d sets a savepoint",
-                                      "session %d rolls back to the savepoint",
-                                      "session %d prepares",
-                                      "session %d commits (waits for the disk: %d)",
-                                      "session %d rolls back",
-                                      "broker %d goes down",
-                                      "broker %d is well",
-                                      "broker %d hangs",
-                                      "broker %d answers slower by %d ms",
-                                      "broker %d: connections break before %d answers",
-                                      "topic%d, partition %d: the leader is broker %d",
-                                      "topic%d, partition %d: too few replicas (%d)",
-                                      "topic%d is missing",
-                                      "topic%d is forbidden (hidden: %d)",
-                                      "topic%d is there and allowed",
-                                      "topic%d takes batches of at most %d bytes",
-                                      "topic%d looks at records: %d",
-                                      "a session locks table %d for %d ms",
-                                      "the disk is full for %d statements",
-                                      "the server crashes",
-                                      "the relay is killed after %d statements",
-                                      "the relay is restarted",
-                                      "the log is flushed",
-                                      "the standby lags: %d",
-                                      "new events go to the next slot",
-                                      "a slot is emptied",
-                                      "the clock is set by %d s",
-                                      "the disk is slow: %d us for each row",
-                                      "the machine is slow: %d us for each look at the clock",
-                                      "an operator pauses",
-                                      "an operator resumes",
-                                      "an operator retries what has failed",
-                                      "an operator discards failed event no. %d",
-                                      "a session holds row no. %d",
-                                      "the session lets go of its rows",
-                                      "type %d goes to topic%d",
-                                      "type %d: later events of a key wait: %d",
-                                      "the policy: %d attempts, later events wait: %d",
-                                      "a person repairs what cannot be read"};
-    char text[128];
-    char line[160];
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-#pragma GCC diagnostic ignored "-Wformat-extra-args"
-    std::snprintf(text, sizeof(text), kWords[static_cast<int>(act.kind)], act.a, act.b, act.c,
-                  act.d, act.e);
-#pragma GCC diagnostic pop
-    std::snprintf(line, sizeof(line), "%10.6f  %s", static_cast<double>(act.at) / kSecond, text);
-    return line;
+    History history;
+    Writer(history, seed).write();
+    return history;
 }
 
 } // namespace outbox::sim

@@ -68,6 +68,22 @@ public:
         return *this;
     }
 
+    // A subscription besides `default`, with the same settings; created at once.
+    Made &subscription(double at, unsigned types, bool retained = false)
+    {
+        history_.others.push_back(history_);
+        number_ = static_cast<int>(history_.others.size());
+        return of(at, Kind::create, static_cast<int>(types), retained ? 1 : 0)
+            .of(at, Kind::end_change, 1);
+    }
+    // Done to the subscription that was added last.
+    Made &of(double at, Kind kind, int a = 0, int b = 0)
+    {
+        act(at, kind, a, b);
+        history_.acts.back().subscription = number_;
+        return *this;
+    }
+
     History &history() { return history_; }
 
     std::string outcome(Mutant mutated = Mutant::none) const
@@ -85,6 +101,7 @@ public:
 private:
     History history_;
     int session_ = 0;
+    int number_ = 0;
 };
 
 } // namespace outbox::sim

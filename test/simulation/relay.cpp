@@ -17,87 +17,109 @@ constexpr Time kMaintain = 10 * kSecond;
 
 } // namespace
 
-// The engine's end of a producer, which the relay also knows.
+// The engine's end of a sink, which the relay also knows.
 class Relay::Handle final : public Sink
 {
 public:
-    Handle(Relay &relay, std::unique_ptr<Producer> producer)
-        : relay_(relay), producer_(std::move(producer))
+    Handle(Relay &relay, std::unique_ptr<Sink> sink, SimSink &known)
+        : relay_(relay), sink_(std::move(sink)), known_(known)
     {
-        relay_.producers_.push_back(producer_.get());
+        relay_.sinks_.push_back(&known_);
     }
     ~Handle() override
     {
-        auto &all = relay_.producers_;
-        all.erase(std::remove(all.begin(), all.end(), producer_.get()), all.end());
+        auto &all = relay_.sinks_;
+        all.erase(std::remove(all.begin(), all.end(), &known_), all.end());
     }
 
+    bool refuses_batches() const noexcept override { return sink_->refuses_batches(); }
     ProduceResult produce(const Record &record, Failure &why) noexcept override
     {
-        return producer_->produce(record, why);
+        return sink_->produce(record, why);
     }
     ProduceResult offer(const Record &record, Offer &offer, Failure &why) noexcept override
     {
-        return producer_->offer(record, offer, why);
+        return sink_->offer(record, offer, why);
     }
     ProduceResult place(std::string_view topic, std::string_view key, Offer &offer,
                         Failure &why) noexcept override
     {
-        return producer_->place(topic, key, offer, why);
+        return sink_->place(topic, key, offer, why);
     }
-    void note_away() noexcept override { producer_->note_away(); }
-    bool take_topics_changed() noexcept override { return producer_->take_topics_changed(); }
-    void send_now() noexcept override { producer_->send_now(); }
+    void note_away() noexcept override { sink_->note_away(); }
+    bool take_topics_changed() noexcept override { return sink_->take_topics_changed(); }
+    void send_now() noexcept override { sink_->send_now(); }
     std::size_t serve(SinkListener &listener, std::size_t max_events) noexcept override
     {
-        return producer_->serve(listener, max_events);
+        return sink_->serve(listener, max_events);
     }
-    int serve_within_ms() const noexcept override { return producer_->serve_within_ms(); }
-    std::size_t outstanding() const noexcept override { return producer_->outstanding(); }
-    void purge() noexcept override { producer_->purge(); }
-    bool fatal(Failure &why) const noexcept override { return producer_->fatal(why); }
-    bool close(int timeout_ms) noexcept override { return producer_->close(timeout_ms); }
-    bool reachable(int timeout_ms) noexcept override { return producer_->reachable(timeout_ms); }
+    int serve_within_ms() const noexcept override { return sink_->serve_within_ms(); }
+    std::size_t outstanding() const noexcept override { return sink_->outstanding(); }
+    void purge() noexcept override { sink_->purge(); }
+    bool fatal(Failure &why) const noexcept override { return sink_->fatal(why); }
+    bool close(int timeout_ms) noexcept override { return sink_->close(timeout_ms); }
+    bool reachable(int timeout_ms) noexcept override { return sink_->reachable(timeout_ms); }
 
 private:
     Relay &relay_;
-    std::unique_ptr<Producer> producer_;
+    std::unique_ptr<Sink> sink_;
+    SimSink &known_;
 };
 
 Relay::Relay(const Surroundings &around, const Settings &settings)
-    : around_(around), settings_(settings), next_at_(around.clock.at())
+    : around_(around), settings_(settings), next_at_(around.clock.at()),
+      replays_(around.trace, around.database, around.store)
 {
 }
 
 Relay::~Relay() = default;
 
+template <typename S>
+std::unique_ptr<Sink>
+Relay::hand_out(std::unique_ptr<S> sink)
+{
+    S &known = *sink;
+    return std::make_unique<Handle>(*this, std::move(sink), known);
+}
+
 std::unique_ptr<Sink>
 Relay::open(Use use, int oversized_batches, Failure &)
 {
     constexpr const char *kNames[] = {"stream", "redelivery", "replay"};
+    const char *name = kNames[static_cast<int>(use)];
+    const ProducerId id = next_producer_++;
+    ProducerWatch &watch =
+        use == Use::replay ? static_cast<ProducerWatch &>(deaf_) : around_.checker;
+    if (settings_.endpoint.used)
+        return hand_out(std::make_unique<EndpointSink>(around_.clock, around_.random, around_.trace,
+                                                       around_.network, watch, settings_.endpoint,
+                                                       id, name));
     ProducerSettings settings = settings_.producer;
     settings.max_records =
         std::max<std::size_t>(settings.max_records >> std::min(oversized_batches, 20), 1);
-    return std::make_unique<Handle>(
-        *this, std::make_unique<Producer>(
-                   around_.clock, around_.random, around_.trace, around_.cluster, around_.network,
-                   around_.checker, settings, next_producer_++, kNames[static_cast<int>(use)]));
+    return hand_out(std::make_unique<Producer>(around_.clock, around_.random, around_.trace,
+                                               around_.cluster, around_.network, watch, settings,
+                                               id, name));
 }
 
 void
 Relay::start()
 {
     around_.trace.say("the relay starts");
-    set_lane_key(settings_.lane_key);
+    set_lane_key(around_.database.lane_key());
     if (settings_.new_lanes)
-        settings_.lane_key.k1++;
-    source_ = std::make_unique<SimSource>(around_.clock, around_.trace, around_.database);
+        around_.database.change_lane_key();
+    source_ =
+        std::make_unique<SimSource>(around_.clock, around_.trace, around_.database, around_.store);
     engine_ = std::make_unique<Engine>(
         World{*source_, *source_, replays_, *this, around_.clock, tally_}, settings_.limits);
-    const PositionRow &stored = around_.database.tables().position;
+    const PositionRow &stored = OUTBOX_MUTANT(reads_other_position)
+                                    ? around_.database.of_default().tables().position
+                                    : around_.store.tables().position;
     around_.checker.relay_starts();
     engine_->start({{stored.from, stored.to, stored.last_seq}, stored.published_total}, {0, false});
     engine_->configure(settings_.policy);
+    around_.store.set_served(true);
     state_ = State::running;
     gives_up_ = false;
     look_ = true;
@@ -124,7 +146,7 @@ Relay::tell_of_change() noexcept
 void
 Relay::maintain()
 {
-    Database &database = around_.database;
+    RelayStore &store = around_.store;
     if (around_.clock.at() < maintain_at_ || OUTBOX_MUTANT(leaves_late_attempts))
         return;
     maintain_at_ = around_.clock.at() + kMaintain;
@@ -133,18 +155,18 @@ Relay::maintain()
     const auto is_late = [&](const Delivery &row)
     {
         return row.state == DeliveryState::retrying && row.next_attempt_at > latest &&
-               database.may_change(row.seq);
+               store.may_change(row.seq);
     };
-    const auto &rows = database.tables().deliveries;
-    if (database.is_locked(Table::events) ||
+    const auto &rows = store.tables().deliveries();
+    if (around_.database.is_locked(Table::events) ||
         std::none_of(rows.begin(), rows.end(),
                      [&](const auto &item) { return is_late(item.second); }))
         return;
     around_.trace.say("what the clock has put off is due");
-    database.operate(
+    store.operate(
         [&](RelayTables &tables)
         {
-            for (auto &item : tables.deliveries)
+            for (auto &item : tables.change_deliveries())
                 if (is_late(item.second))
                     item.second.next_attempt_at = now;
         });
@@ -196,11 +218,12 @@ void
 Relay::stop(Time pause)
 {
     around_.trace.say("the relay has ended");
-    around_.database.roll_back_relay();
+    around_.store.roll_back();
     if (engine_)
         engine_->close(0);
     engine_.reset();
     source_.reset();
+    around_.store.set_served(false);
     state_ = State::down;
     next_at_ = around_.clock.at() + pause;
 }
@@ -218,6 +241,8 @@ Relay::die()
 void
 Relay::end_some()
 {
+    if (around_.beside_others)
+        latch_ = false; // commits are nothing to it any more
     const bool waits = engine_->hear_last();
     const Time now = around_.clock.at();
     next_at_ = now + 100 * kMs;
@@ -225,7 +250,7 @@ Relay::end_some()
         return;
     const bool may_write = !around_.database.is_locked(Table::events) &&
                            !around_.database.is_locked(Table::position) &&
-                           !around_.database.writes_fail();
+                           !around_.store.writes_fail();
     if (engine_->save_last() != SaveResult::gone && gives_up_ && engine_->has_unsaved())
         next_at_ = now + kSecond;
     else
@@ -237,21 +262,25 @@ Relay::end_some()
 }
 
 bool
+Relay::may_start() const
+{
+    return !held_ && (!around_.store.tables().detached || OUTBOX_MUTANT(serves_detached));
+}
+
+bool
 Relay::has_news() const
 {
-    return latch_ || std::any_of(producers_.begin(), producers_.end(),
-                                 [](const Producer *producer) { return producer->has_news(); });
+    return latch_ || std::any_of(sinks_.begin(), sinks_.end(),
+                                 [](const SimSink *sink) { return sink->has_news(); });
 }
 
 void
-Relay::advance()
+Relay::take_turn()
 {
-    for (std::size_t i = 0; i < producers_.size(); i++)
-        producers_[i]->advance();
     const bool due = next_at_ <= around_.clock.at();
     try
     {
-        if (state_ == State::down && due)
+        if (state_ == State::down && due && may_start())
             start();
         else if (state_ == State::running && (due || has_news()))
             run_round();
@@ -261,7 +290,7 @@ Relay::advance()
     catch (const DatabaseError &)
     {
         around_.trace.say("an ERROR ends the relay");
-        around_.database.roll_back_relay();
+        around_.store.roll_back();
         state_ = State::ending;
         gives_up_ = true;
         end_by_ = around_.clock.at() + kDrain;
@@ -269,9 +298,26 @@ Relay::advance()
     }
     catch (const Killed &)
     {
-        around_.database.roll_back_relay();
-        die();
-        around_.database.crash();
+        around_.store.roll_back();
+        around_.server.crash();
+    }
+}
+
+// One that runs beside others takes none of their time: what it does happens when it begins, and it
+// is busy for as long as that took.
+void
+Relay::advance()
+{
+    for (std::size_t i = 0; i < sinks_.size(); i++)
+        sinks_[i]->advance();
+    if (busy_until_ > around_.clock.at())
+        return;
+    const Time began = around_.clock.at();
+    take_turn();
+    if (around_.beside_others)
+    {
+        busy_until_ = around_.clock.at();
+        around_.clock.go_back(began);
     }
     if (source_ && source_->take_written())
         around_.checker.tables_changed();
@@ -284,10 +330,11 @@ Relay::advance()
 Time
 Relay::next_event_at() const
 {
-    Time next = next_at_;
-    for (const Producer *producer : producers_)
-        next = std::min(next, producer->next_event_at());
-    return state_ != State::down && has_news() ? around_.clock.at() : next;
+    Time next = state_ != State::down && has_news() ? around_.clock.at() : next_at_;
+    next = state_ == State::down && !may_start() ? kNever : std::max(next, busy_until_);
+    for (const SimSink *sink : sinks_)
+        next = std::min(next, sink->next_event_at());
+    return next;
 }
 
 bool

@@ -3,6 +3,8 @@
 #pragma once
 
 #include "checker.h"
+#include "world/endpoint_sink.h"
+#include "world/replays.h"
 #include "world/source.h"
 
 #include "bgworker/engine/engine.h"
@@ -26,6 +28,25 @@ public:
     void flush(bool) noexcept override {}
 };
 
+// Of a replay's sink: what becomes of its records says nothing of the events.
+class DeafWatch final : public ProducerWatch
+{
+public:
+    void in_doubt(int) override {}
+    void handed_over(int, bool) override {}
+    void acknowledged(int) override {}
+    void drains(bool) override {}
+    void refused_alone(int, bool) override {}
+};
+
+// PostgreSQL, which restarts all its processes when one is killed.
+class Server
+{
+public:
+    virtual ~Server() = default;
+    virtual void crash() = 0;
+};
+
 class Relay final : public Destination
 {
 public:
@@ -35,17 +56,21 @@ public:
         Random &random;
         Trace &trace;
         Database &database;
+        RelayStore &store;
         Cluster &cluster;
         Network &network;
         Checker &checker;
+        Server &server;
+        // It is one of several processes that run at the same time.
+        bool beside_others;
     };
     struct Settings
     {
         Engine::Limits limits;
         FailurePolicy policy;
         ProducerSettings producer;
-        SipKey lane_key;
-        bool new_lanes = false; // at each start, as after a restore
+        EndpointSettings endpoint; // if it is used, in place of producers
+        bool new_lanes = false;    // at each start, as after a restore
     };
 
     Relay(const Surroundings &around, const Settings &settings);
@@ -56,6 +81,9 @@ public:
     Time next_event_at() const;
 
     bool is_running() const noexcept { return state_ == State::running; }
+    bool is_down() const noexcept { return state_ == State::down; }
+    // A transaction holds its row of outbox.subscriptions: none starts.
+    void hold(bool held) noexcept { held_ = held; }
     std::size_t rounds() const noexcept { return rounds_; }
     // It has nothing to do, and has written so.
     bool is_idle() const;
@@ -68,6 +96,10 @@ public:
     void set_policy(const FailurePolicy &policy);
 
     std::unique_ptr<Sink> open(Use use, int oversized_batches, Failure &why) override;
+    const char *title() const noexcept override
+    {
+        return settings_.endpoint.used ? "the endpoint" : "Kafka";
+    }
 
 private:
     enum class State
@@ -77,19 +109,24 @@ private:
         ending
     };
     class Handle;
+    template <typename S> std::unique_ptr<Sink> hand_out(std::unique_ptr<S> sink);
 
     void start();
+    void take_turn();
     void run_round();
     void maintain();
     void end_some();
     void stop(Time pause);
     bool has_news() const;
+    bool may_start() const;
 
     const Surroundings around_;
     Settings settings_;
     State state_ = State::down;
     Time next_at_ = 0; // to start, or the next round, or the next look while it ends
     Time end_by_ = 0;
+    Time busy_until_ = 0;
+    bool held_ = false;
     bool gives_up_ = false; // after an ERROR: ends when all is written
     bool latch_ = false;
     bool look_ = true;
@@ -99,9 +136,10 @@ private:
     Time maintain_at_ = 0;
     std::size_t rounds_ = 0;
     ProducerId next_producer_ = 1;
-    std::vector<Producer *> producers_;
+    std::vector<SimSink *> sinks_;
     NoTally tally_;
-    NoReplays replays_;
+    SimReplays replays_;
+    DeafWatch deaf_;
     std::unique_ptr<SimSource> source_;
     std::unique_ptr<Engine> engine_;
 };

@@ -4,11 +4,13 @@
 //   simulate tell SEED        the same in full, whether it fails or not
 #include "simulation.h"
 
+#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <string_view>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -139,18 +141,25 @@ int
 main(int count, char **words)
 {
     (void) std::setvbuf(stdout, nullptr, _IOLBF, 0); // into a file too, as it may be ended
-    const auto number = [&](int at) { return std::strtoull(words[at], nullptr, 10); };
-    if (count == 3 && std::strcmp(words[1], "seed") == 0)
-        return tell_one(number(2), false);
-    if (count == 3 && std::strcmp(words[1], "tell") == 0)
-        return tell_one(number(2), true);
-    if (count != 2 && count != 3)
+    const std::string_view first = count > 1 ? words[1] : "";
+    std::uint64_t numbers[2] = {};
+    const bool one = first == "seed" || first == "tell";
+    bool understood = one ? count == 3 : count == 2 || count == 3;
+    for (int i = one ? 2 : 1; understood && i < count; i++)
+    {
+        const char *end = words[i] + std::strlen(words[i]);
+        const auto read = std::from_chars(words[i], end, numbers[i - 1]);
+        understood = read.ec == std::errc() && read.ptr == end;
+    }
+    if (!understood)
     {
         std::fprintf(stderr, "simulate SECONDS [SEED] | simulate seed SEED | simulate tell SEED\n");
         return 2;
     }
+    if (one)
+        return tell_one(numbers[1], first == "tell");
     const auto clock = std::chrono::system_clock::now().time_since_epoch();
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(clock).count();
-    return run_for(static_cast<int>(number(1)),
-                   count == 3 ? number(2) : static_cast<std::uint64_t>(seconds) * 1000);
+    return run_for(static_cast<int>(numbers[0]),
+                   count == 3 ? numbers[1] : static_cast<std::uint64_t>(seconds) * 1000);
 }

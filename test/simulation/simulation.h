@@ -2,12 +2,8 @@
 #pragma once
 
 #include "acts.h"
-#include "checker.h"
-#include "world/source.h"
+#include "world/cluster.h"
 
-#include "bgworker/engine/engine.h"
-
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -23,6 +19,8 @@ struct Outcome
     std::size_t rounds = 0;
     std::size_t published = 0;
     std::size_t repeats = 0;
+    std::size_t refusals = 0;       // of single records
+    std::size_t missed = 0;         // by subscriptions that were detached
     std::vector<std::string> lines; // if it was to be told in words
 
     bool good() const noexcept { return kind.empty(); }

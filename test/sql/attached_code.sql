@@ -61,7 +61,15 @@ insert into public.outbox_test_calls (call) values
   ($$outbox.idempotency_complete('trapped', 'key', public.outbox_test_owner(), 200, null, null, null)$$),
   ($$outbox.wait_published('00000000-0000-4000-a000-0000000000aa', '1 ms')$$),
   ($$outbox.drain('1 ms')$$),
-  ($$outbox.adopt_position()$$);
+  ($$outbox.adopt_position()$$),
+  ($$outbox.retry('00000000-0000-4000-a000-0000000000aa', 'default')$$),
+  ($$outbox.retry_failed(null, null, null, 10, 'default')$$),
+  ($$outbox.discard('00000000-0000-4000-a000-0000000000ab', 'why', 'default')$$),
+  ($$outbox.pause('why', 'default')$$),
+  ($$outbox.resume('default')$$),
+  ($$outbox.wait_published('00000000-0000-4000-a000-0000000000aa', '1 ms', 'default')$$),
+  ($$outbox.drain('1 ms', 'default')$$),
+  ($$outbox.adopt_position('default')$$);
 -- every function that runs as the owner is among them
 select p.proname from pg_proc p
 where p.pronamespace = 'outbox'::regnamespace and p.prosecdef
@@ -69,7 +77,7 @@ where p.pronamespace = 'outbox'::regnamespace and p.prosecdef
 create function public.outbox_test_owner() returns uuid language sql security definer set search_path = pg_catalog, pg_temp as $$
   select coalesce(max(owner::text)::uuid, '00000000-0000-4000-a000-000000000000') from outbox.idempotency_keys where scope = 'trapped' and key = 'key'
 $$;
-grant execute on function outbox.adopt_position() to outbox_test_mallory;
+grant execute on function outbox.adopt_position(), outbox.adopt_position(text) to outbox_test_mallory;
 
 -- %1$s is the table, %2$I one of its columns
 create table public.outbox_test_ways (n serial, way text, owned boolean, attach text);

@@ -40,3 +40,8 @@ exception when invalid_name then
   raise notice 'wrongly taken: false';
 end $$;
 set outbox.serialize_keys = maybe;
+
+set outbox.webhook_deny_networks = '10.0.0.0/8, ::1,127.0.0.1';
+set outbox.webhook_deny_networks = '10.0.0.0/33';
+set outbox.webhook_deny_networks = 'localhost';
+set outbox.webhook_deny_networks = '';

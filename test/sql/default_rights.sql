@@ -60,7 +60,8 @@ create temp table granted as select * from open_to_others where grantee = 'outbo
 alter extension outbox update;
 select * from open_to_others where grantee <> 'outbox_test_operator';
 select * from not_for_dumps;
-select * from granted except select * from open_to_others;
+-- a function with an argument more is another one, for the same people
+select split_part(name, '(', 1) as name, grantee, rights from granted except select split_part(name, '(', 1), grantee, rights from open_to_others;
 -- what people granted is theirs: pg_dump leaves initial rights out
 select pg_describe_object(classoid, objoid, objsubid) from pg_init_privs where initprivs::text ~ 'outbox_test_operator';
 -- who could not use a row type before, is not in the way of a change of its table

@@ -153,7 +153,7 @@ set local role outbox_test_staff;
 select count(*) > 1 as leaked from outbox_test_staff.try();
 rollback;
 delete from outbox.deliveries where topic = 'outbox.event.failed';
--- any other view that has a condition is granted to nobody (current_position) or has it in subqueries, and shows all rows
+-- any other view that has a condition is granted to nobody (current_position, current_positions) or has it in subqueries, and shows all rows
 select c.oid::regclass as no_barrier from pg_class c
 where c.relnamespace = 'outbox'::regnamespace and c.relkind = 'v'
   and pg_get_viewdef(c.oid) ~* '\mwhere\M' and not coalesce(c.reloptions::text ~ 'security_barrier=true', false)

@@ -118,7 +118,7 @@ select requested_by = session_user as by_session from outbox.replays where repla
 select outbox.cancel_replay(:'second');
 select * from outbox.replay_requests;
 select * from outbox.replay_events;
-select * from outbox.replayable_events(null, null, null, null, null);
+select * from outbox.replayable_events(null, null, null, null, null, 'default');
 set role outbox_test_monitor;
 select total from outbox.replays where replay_id = :'mine';
 select count(*) > 0 as all_columns from (select * from outbox.replays) r;

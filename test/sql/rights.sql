@@ -91,7 +91,7 @@ insert into public.outbox_test_attempts (attempt) values
   ($$select * from outbox.replay_requests$$),
   ($$update outbox.replay_requests set topic = 'mine'$$),
   ($$insert into outbox.replay_events (replay_id, chunk, held_slots, seqs, xids, slots) values ('00000000-0000-4000-a000-000000000001', 0, '{0}', '{1}', '{1}', '{0}')$$),
-  ($$select outbox.replayable_events(null, null, null, null, null)$$),
+  ($$select outbox.replayable_events(null, null, null, null, null, null)$$),
   ($$select outbox.mark_processed('00000000-0000-4000-a000-000000000001', 'me')$$),
   ($$select outbox.record_offset('me', 'orders', 0, 1)$$),
   ($$select outbox.idempotency_begin('me', 'rights', sha256('x'))$$),

@@ -11,6 +11,7 @@ exception when others then
   return concat_ws(' | ', sqlstate, message, nullif(detail, ''), nullif(hint, ''));
 end $$;
 
+select name, library, installed from outbox.sinks() where name = 'kafka';
 -- names, sinks, starts, types
 select n, try(format('select outbox.create_subscription(%L, ''kafka'', ''{"bootstrap_servers": "127.0.0.1:1"}'')', n))
 from unnest(array[null, '', 'default', 'A', '1a', 'a-b', 'a b', repeat('a', 64), 'é', 'pg_x']) n;
@@ -48,6 +49,14 @@ select name, sink, aggregate_types, event_types, published_total, failed_events 
 select try($$select outbox.alter_subscription('s', '{}')$$);
 select try($$select outbox.alter_subscription('t', '{"bootstrap_servers": "127.0.0.1:2"}')$$);
 select outbox.alter_subscription('s', '{"bootstrap_servers": "127.0.0.1:2"}');
+-- what a destination has asked for ends with other options, and what a person has paused does not
+insert into outbox.pauses (subscription, gone) values ('s', 'the destination of before');
+select outbox.alter_subscription('s', '{"bootstrap_servers": "127.0.0.1:2"}');
+select count(*) from outbox.pauses where subscription = 's';
+select outbox.pause('by a person', 's');
+select outbox.alter_subscription('s', '{"bootstrap_servers": "127.0.0.1:2"}');
+select reason, gone from outbox.pauses where subscription = 's';
+select outbox.resume('s');
 set role outbox_test_reader;
 select outbox.pause('why', 's'), outbox.pause('again', 's'), outbox.pause('why'), outbox.resume('s'), outbox.resume('s'), outbox.resume();
 select try($$select outbox.pause('why', 'none')$$);

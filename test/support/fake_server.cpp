@@ -49,19 +49,35 @@ report(const std::string &severity, const std::string &sqlstate, const std::stri
 }
 
 std::string
-one_row(const std::vector<Column> &columns)
+no_row(const std::vector<Column> &columns)
 {
-    const auto count = number(static_cast<uint32_t>(columns.size()), 2);
-    std::string description = count;
-    std::string row = count;
+    std::string description = number(static_cast<uint32_t>(columns.size()), 2);
     for (const Column &column : columns)
-    {
         description += text(column.name) + number(0, 6) +
                        number(static_cast<uint32_t>(column.type), 4) + number(0xffff, 2) +
                        number(0xffffffff, 4) + number(0, 2);
+    return message('T', description);
+}
+
+std::string
+one_row(const std::vector<Column> &columns)
+{
+    std::string row = number(static_cast<uint32_t>(columns.size()), 2);
+    for (const Column &column : columns)
         row += number(static_cast<uint32_t>(column.value.size()), 4) + column.value;
-    }
-    return message('T', description) + message('D', row);
+    return no_row(columns) + message('D', row);
+}
+
+bool
+asks_for_extension(const std::string &sql)
+{
+    return sql.find("from (select) one left join pg_extension") != std::string::npos;
+}
+
+std::string
+extension_is_there()
+{
+    return no_row({{"own", 25, ""}, {"taken", 16, ""}}) + message('C', text("SELECT 0"));
 }
 
 bool

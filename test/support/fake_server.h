@@ -21,7 +21,7 @@ std::string text(const std::string &value);
 std::string report(const std::string &severity, const std::string &sqlstate,
                    const std::string &words, char type = 'E');
 
-// An answer of one row. Types are PostgreSQL's numbers.
+// An answer of one row, or of none. Types are PostgreSQL's numbers.
 struct Column
 {
     std::string name;
@@ -29,6 +29,11 @@ struct Column
     std::string value;
 };
 std::string one_row(const std::vector<Column> &columns);
+std::string no_row(const std::vector<Column> &columns);
+
+// outboxctl asks first whether the extension is there, in its own schema; that it is.
+bool asks_for_extension(const std::string &sql);
+std::string extension_is_there();
 
 extern const std::string kLetIn; // and the parameters that matter
 extern const std::string kReady;

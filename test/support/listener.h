@@ -16,11 +16,15 @@ namespace outbox::test
 class Listener
 {
 public:
-    Listener() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0))
+    // Port 0 stands for any that is free.
+    explicit Listener(int port = 0) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0))
     {
         sockaddr_in address = {};
         address.sin_family = AF_INET;
         address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        address.sin_port = htons(static_cast<uint16_t>(port));
+        const int on = 1;
+        (void) setsockopt(socket_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
         socklen_t size = sizeof address;
         auto *any = reinterpret_cast<sockaddr *>(&address);
         if (bind(socket_, any, size) != 0 || listen(socket_, 64) != 0 ||

@@ -240,6 +240,11 @@ PgCluster::start()
     }
     else if (pauses_)
         preloaded += ":" + in_build("test/pause_anywhere.so");
+    if (!host_.empty())
+    {
+        preloaded += ":" + in_build("test/moving_host.so");
+        postgres.environment["OUTBOX_TEST_HOST"] = host_.string();
+    }
     postgres.environment["LD_PRELOAD"] = preloaded;
     server_ = std::make_unique<Process>(postgres);
 

@@ -77,6 +77,9 @@ public:
     // From its next start on its processes stand still at times, see test/preload.
     void pause_anywhere() { pauses_ = true; }
 
+    // From its next start on the host hook.test has the address that this file holds.
+    void move_host(const std::filesystem::path &file) { host_ = file; }
+
     bool running() { return server_ && server_->running(); }
     Process &postmaster() { return *server_; }
 
@@ -126,6 +129,7 @@ private:
     std::filesystem::path log_;
     std::filesystem::path clock_; // empty: the machine's
     bool pauses_ = false;
+    std::filesystem::path host_; // see move_host()
     Settings settings_;
     int port_;
     bool kill_expected_ = false;

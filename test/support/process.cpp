@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "wait.h"
 #include "workspace.h"
 
 extern char **environ;
@@ -264,6 +265,23 @@ Process::signal(int number)
 {
     if (running() && kill(pid_, number) != 0 && errno != ESRCH)
         throw_errno("kill " + std::to_string(pid_));
+}
+
+void
+Process::pause()
+{
+    signal(SIGSTOP);
+    const bool stands =
+        wait_until(std::chrono::seconds(10),
+                   [&]
+                   {
+                       siginfo_t info = {};
+                       return !running() || (waitid(P_PID, static_cast<id_t>(pid_), &info,
+                                                    WSTOPPED | WNOHANG) == 0 &&
+                                             info.si_pid == pid_);
+                   });
+    if (!stands)
+        throw std::runtime_error("process " + std::to_string(pid_) + " does not stop");
 }
 
 void

@@ -54,7 +54,8 @@ public:
 
     // Sends a signal to the process alone, not to its group. Does nothing once it has ended.
     void signal(int number);
-    void pause() { signal(SIGSTOP); }
+    // When it returns all of its threads stand still: a server answers nothing any more.
+    void pause();
     void resume() { signal(SIGCONT); }
     void kill9();
 

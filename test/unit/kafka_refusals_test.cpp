@@ -61,7 +61,7 @@ public:
         settings.properties = properties.data();
         settings.property_count = properties.size();
         settings.gapless = true;
-        kafka::Secrets secrets;
+        Secrets secrets;
         Failure why;
         kafka::ClientConfig config = kafka::make_client_config(settings, secrets, why);
         if (config == nullptr)

@@ -1,4 +1,4 @@
-#include "bgworker/sinks/kafka/secrets.h"
+#include "extension/core/secrets.h"
 #include "kafka_mock_cluster.h"
 
 #include <gmock/gmock.h>
@@ -202,7 +202,7 @@ TEST(KafkaSettings, SecretsAreMaskedInLogs)
 
 TEST(KafkaSettings, SecretsAreMaskedWhereverTheyStand)
 {
-    kafka::Secrets secrets;
+    Secrets secrets;
     secrets.add("secret");
     secrets.add("abc"); // too short to be told from ordinary text
     secrets.add("four");
@@ -213,7 +213,7 @@ TEST(KafkaSettings, SecretsAreMaskedWhereverTheyStand)
 
 TEST(KafkaSettings, ASecretThatContainsAnotherIsMaskedAsAWhole)
 {
-    kafka::Secrets secrets;
+    Secrets secrets;
     for (const char *value : {"pass", "password1", "pass", "word1"})
         secrets.add(value);
     std::string text("password1 \0 password pass", 25);

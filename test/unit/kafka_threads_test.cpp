@@ -1,8 +1,8 @@
 #include "bgworker/sinks/kafka/shutdown.h"
-#include "bgworker/sinks/kafka/signals_blocked.h"
+#include "bgworker/sinks/signals_blocked.h"
 #include "kafka_mock_cluster.h"
+#include "support/threads.h"
 
-#include <algorithm>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -19,26 +19,6 @@ namespace outbox::test
 
 namespace
 {
-
-std::set<std::string>
-threads()
-{
-    std::set<std::string> ids;
-    for (const auto &entry : std::filesystem::directory_iterator("/proc/self/task"))
-        ids.insert(entry.path().filename());
-    return ids;
-}
-
-// The mask of blocked signals of a thread; 0 when it has ended meanwhile.
-std::uint64_t
-blocked_signals(const std::string &thread)
-{
-    std::ifstream status("/proc/self/task/" + thread + "/status");
-    for (std::string line; std::getline(status, line);)
-        if (line.rfind("SigBlk:", 0) == 0)
-            return std::stoull(line.substr(7), nullptr, 16);
-    return 0;
-}
 
 // Every signal that can be blocked; the C library keeps 32 and 33 for itself.
 std::uint64_t
@@ -64,12 +44,11 @@ TEST(KafkaThreads, AllOfThemBlockAllSignals)
     ASSERT_TRUE(driver.serve_until_settled());
 
     int created = 0;
-    for (const std::string &thread : threads())
-        if (before.count(thread) == 0)
-        {
-            created++;
-            EXPECT_EQ(blocked_signals(thread), all_signals()) << thread;
-        }
+    for (const std::string &thread : threads_besides(before))
+    {
+        created++;
+        EXPECT_EQ(blocked_signals(thread, 0), all_signals()) << thread;
+    }
     EXPECT_GE(created, 5);
     sigset_t mask_after;
     pthread_sigmask(SIG_SETMASK, nullptr, &mask_after);
@@ -81,11 +60,11 @@ TEST(KafkaThreads, GuardReachesThreadsStartedMeanwhile)
 {
     std::uint64_t seen = 0;
     {
-        const kafka::SignalsBlocked blocked;
-        std::thread([&] { seen = blocked_signals(std::to_string(gettid())); }).join();
+        const SignalsBlocked blocked;
+        std::thread([&] { seen = blocked_signals(std::to_string(gettid()), 0); }).join();
     }
     EXPECT_EQ(seen, all_signals());
-    EXPECT_NE(blocked_signals(std::to_string(gettid())), all_signals());
+    EXPECT_NE(blocked_signals(std::to_string(gettid()), 0), all_signals());
 }
 
 TEST(KafkaThreads, EndWithTheProducer)
@@ -96,19 +75,12 @@ TEST(KafkaThreads, EndWithTheProducer)
         Driver driver(bootstrap);
         driver.produce("t", "k", "v");
         ASSERT_TRUE(driver.serve_until_settled());
-        EXPECT_GT(threads().size(), before.size());
+        EXPECT_FALSE(threads_besides(before).empty());
         // How soon is librdkafka's matter and the machine's; what a caller waits is bounded below.
         EXPECT_TRUE(driver.producer().close(static_cast<int>(kLimit.count())));
         EXPECT_TRUE(driver.producer().close(0));
     }
-    // Those of an earlier test may end meanwhile.
-    EXPECT_TRUE(wait_until(kLimit,
-                           [&]
-                           {
-                               const std::set<std::string> now = threads();
-                               return std::includes(before.begin(), before.end(), now.begin(),
-                                                    now.end());
-                           }));
+    EXPECT_TRUE(wait_until(kLimit, [&] { return threads_besides(before).empty(); }));
 }
 
 // Holds up librdkafka's look-up of a broker's name, as a resolver that does not answer does.
@@ -150,7 +122,8 @@ TEST(KafkaThreads, DestructionHasATimeLimit)
     EXPECT_FALSE(kafka::destroy_within(std::make_unique<kafka::TopicHandles>(client), 100));
     EXPECT_LT(since(start), Milliseconds(1000));
     resolver.leave.set_value();
-    EXPECT_TRUE(wait_until(kLimit, [&] { return threads() == before; }));
+    EXPECT_TRUE(wait_until(kLimit, [&] { return threads_besides(before).empty(); }))
+        << testing::PrintToString(threads_besides(before));
 }
 
 } // namespace

@@ -35,6 +35,26 @@ started(std::int64_t size, const ReplayFlight::Counts &counts = {})
     return flight;
 }
 
+// By a sink that refuses records one by one: what was behind the refused one, of its key.
+TEST(ReplayFlight, WhatIsGivenBackGoesOutAgainBeforeWhatComesLater)
+{
+    ReplayFlight flight = started(6);
+    for (int i = 0; i < 5; i++)
+        flight.sent(10);
+    EXPECT_TRUE(flight.refused(1));
+    EXPECT_TRUE(flight.returned(2));
+    EXPECT_TRUE(flight.returned(4));
+    EXPECT_FALSE(flight.returned(4));
+    EXPECT_EQ(flight.on_their_way(), 2U); // 0 and 3
+    EXPECT_EQ(send_all(flight), (Places{2, 4, 5}));
+    for (const std::int64_t place : {0, 2, 3, 4, 5})
+        EXPECT_TRUE(flight.published(place));
+    EXPECT_TRUE(flight.settle());
+    EXPECT_TRUE(flight.done());
+    EXPECT_EQ(flight.counts().published, 5);
+    EXPECT_EQ(flight.counts().refused, 1);
+}
+
 TEST(ReplayFlight, GoesInOrderAndCountsUpToTheFirstThatIsNotKnown)
 {
     ReplayFlight flight = started(4);

@@ -8,18 +8,18 @@ namespace outbox::test
 namespace
 {
 
-TEST(Told, NamesSoManyTopicsAnHourAndSaysOnceThatThereAreMore)
+TEST(Told, SoManyAnHourAreNamedAndOnceThatThereAreMore)
 {
-    Told told;
+    NamedAnHour named;
     Steady now;
     now.us = 1000000;
     for (int hour = 0; hour < 2; hour++)
     {
-        for (int i = 0; i < Told::kMostNamed; i++)
-            EXPECT_EQ(told.how(now), Told::Say::topic) << i;
-        EXPECT_EQ(told.how(now), Told::Say::more);
+        for (int i = 0; i < NamedAnHour::kMost; i++)
+            EXPECT_EQ(named.next(now), NamedAnHour::Say::one) << i;
+        EXPECT_EQ(named.next(now), NamedAnHour::Say::more);
         for (int i = 0; i < 8000; i++)
-            EXPECT_EQ(told.how(now), Told::Say::nothing) << i;
+            EXPECT_EQ(named.next(now), NamedAnHour::Say::nothing) << i;
         now = plus_ms(now, 3600 * 1000);
     }
 }

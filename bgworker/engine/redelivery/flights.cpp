@@ -2,6 +2,7 @@
 
 #include "bgworker/engine/mutant.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace outbox
@@ -54,6 +55,16 @@ Flights::end_all() noexcept
         if (flights_[number].used)
             end(number);
     uses_.clear();
+}
+
+bool
+Flights::is_late(Lane partition, Steady now) const noexcept
+{
+    return std::any_of(flights_.begin(), flights_.end(),
+                       [&](const Flight &flight) {
+                           return flight.used && flight.partition == partition &&
+                                  has_passed(flight.at, now, kLateMs);
+                       });
 }
 
 void

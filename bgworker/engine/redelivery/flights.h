@@ -17,6 +17,9 @@ namespace outbox
 class Flights
 {
 public:
+    // The line may have waited for its topic, or for others, before.
+    static constexpr int kLateMs = 500;
+
     struct Flight
     {
         DeliveryRow row = {};
@@ -54,6 +57,9 @@ public:
         const auto use = uses_.find(partition);
         return use == uses_.end() || (!alone && !use->second.exclusive);
     }
+    // Whether something has been on its way to it for so long that a topic's line, which goes out
+    // in order, waits for it no longer.
+    bool is_late(Lane partition, Steady now) const noexcept;
     // Whether this one has its partition for itself.
     bool is_alone(const Flight &flight) const noexcept
     {

@@ -11,8 +11,7 @@ void
 LatePartitions::find(Steady now)
 {
     constexpr int kLookMs = 100;
-    constexpr int kPartMs = 500; // the line may have waited for its topic, or for others, before
-    const int part_ms = OUTBOX_MUTANT(parts_late) ? 2 * kPartMs : kPartMs;
+    const int part_ms = OUTBOX_MUTANT(parts_late) ? 2 * Flights::kLateMs : Flights::kLateMs;
     if (flights_.size() == 0 || !has_passed(looked_at_, now, kLookMs) ||
         OUTBOX_MUTANT(topic_waits_for_partition))
         return;

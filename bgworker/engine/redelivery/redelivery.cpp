@@ -117,22 +117,25 @@ Redelivery::rolled_back()
     agenda_.reload_lines();
 }
 
-// What is late for good is dropped with the sink.
+// What is late for good is dropped with the sink. One that refuses records one by one answers for
+// each within a time of its own, however slow the endpoint is.
 void
 Redelivery::give_up_late(Steady now)
 {
-    constexpr int kLateMs = 10000;
+    constexpr int kKafkaMs = 10000;
+    constexpr int kLongestAnswerMs = 5 * 60 * 1000;
+    const int late_ms = sink_->refuses_batches() ? kKafkaMs : kLongestAnswerMs;
     constexpr int kLookMs = 100;
     if (flights_.size() == 0 || !has_passed(late_looked_at_, now, kLookMs))
         return;
     late_looked_at_ = now;
     Failure why;
     set_failure(why, FailureClass::topic, "_TIMED_OUT", "not acknowledged for %d seconds",
-                kLateMs / 1000);
+                late_ms / 1000);
     for (std::size_t number = 0; number < flights_.all().size(); number++)
     {
         const Flights::Flight &flight = flights_.all()[number];
-        if (!flight.used || !has_passed(flight.at, now, kLateMs))
+        if (!flight.used || !has_passed(flight.at, now, late_ms))
             continue;
         if (!results_.has_room_for_refused())
             return;
@@ -148,7 +151,10 @@ Redelivery::serve(Steady now, bool may_judge)
     constexpr std::size_t kEventsPerServe = 1000;
     if (!sink_.is_there())
         return false;
+    reports_.set_refuses_batches(sink_->refuses_batches());
     const bool any = sink_->serve(reports_, kEventsPerServe) > 0;
+    if (const Failure trouble = reports_.take_trouble(); trouble.cls != FailureClass::none)
+        sink_.note_trouble(trouble);
     if (!agenda_.is_stirred() && sink_->take_topics_changed())
         agenda_.stir();
     if (!may_judge)

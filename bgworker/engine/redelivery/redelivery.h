@@ -94,6 +94,8 @@ public:
     std::size_t in_flight() const noexcept { return flights_.size(); }
     // What was published so far, among other things.
     const RedeliveryReports &reports() const noexcept { return reports_; }
+    // Of what was published, all whose rows have gone.
+    std::uint64_t counted() const noexcept { return results_.counted(); }
     void report(EngineReport &report) const noexcept { sink_.report(report); }
 
 private:

@@ -38,7 +38,8 @@ RedeliveryReports::delivered(std::uint64_t tag) noexcept
 }
 
 // What is refused with its topic overtakes nothing: it was given up before it was sent. Of events
-// that a broker refused together any may be the culprit; one that was refused alone is it.
+// that a broker refused together any may be the culprit; one that was refused alone is it. What
+// comes back with that was not sent.
 void
 RedeliveryReports::failed(std::uint64_t tag, const Failure &failure) noexcept
 {
@@ -47,15 +48,22 @@ RedeliveryReports::failed(std::uint64_t tag, const Failure &failure) noexcept
     if (flight == nullptr)
         return;
     const DeliveryRow &row = flight->row;
-    const bool of_event = failure.cls == FailureClass::event;
+    const bool alone = !refuses_batches_;
+    const bool unsent = alone && failure.consequence && !OUTBOX_MUTANT(blames_followers);
+    const bool of_event = failure.cls == FailureClass::event && !unsent;
+    if (failure.cls == FailureClass::gone)
+        left_ = failure;
     Line *line = lines_.find(row.lane);
     const bool came_back = line != nullptr && line->halved && !OUTBOX_MUTANT(blames_the_last);
     // Earlier ones of the partition may still be on their way, or have come back with it, or just
     // before it: then the group is tried again first.
-    const bool culprit = of_event && together == 1 && !came_back && flights_.is_alone(*flight);
-    if (culprit || failure.cls == FailureClass::topic)
+    const bool culprit =
+        of_event && (alone || (together == 1 && !came_back && flights_.is_alone(*flight)));
+    if (culprit || (failure.cls == FailureClass::topic && !unsent))
         results_.add_refused(row, failure, 0);
-    if (culprit)
+    if (culprit && OUTBOX_MUTANT(refuses_twice))
+        results_.add_refused(row, failure, 0);
+    if (culprit && !alone)
         culprits_.note(row.numbers.seq);
     if (culprit && failure.too_large)
         oversized_.add_event();

@@ -6,6 +6,8 @@
 #include "oversized_batches.h"
 #include "results.h"
 
+#include <utility>
+
 namespace outbox
 {
 
@@ -26,10 +28,21 @@ public:
     const Moment &last_published() const noexcept { return last_published_; }
     const OversizedBatches &oversized() const noexcept { return oversized_; }
 
+    // How its sink refuses, before it is heard: see Sink.
+    void set_refuses_batches(bool refuses_batches) noexcept { refuses_batches_ = refuses_batches; }
+    // The last trouble of one that refuses records one by one; class none: there was none since.
+    Failure take_trouble() noexcept { return std::exchange(trouble_, {}); }
+    // Class gone: the destination asks never to be called again.
+    const Failure &left() const noexcept { return left_; }
+
     void batch(std::size_t records) noexcept override { batch_ = records; }
     void delivered(std::uint64_t tag) noexcept override;
     void failed(std::uint64_t tag, const Failure &failure) noexcept override;
-    void trouble(const Failure &) noexcept override {}
+    void trouble(const Failure &failure) noexcept override
+    {
+        if (!refuses_batches_ && failure.summary)
+            trouble_ = failure;
+    }
     void log(int, const char *, const char *) noexcept override {}
 
 private:
@@ -40,6 +53,9 @@ private:
     Results &results_;
     Culprits &culprits_;
     OversizedBatches oversized_;
+    bool refuses_batches_ = true;
+    Failure trouble_;
+    Failure left_;
     std::size_t batch_ = 0; // records of the one under way; 0: it is counted
     std::uint64_t published_ = 0;
     Moment last_published_;

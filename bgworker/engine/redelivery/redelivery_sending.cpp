@@ -20,56 +20,6 @@ constexpr int kRowsAtOnce = 128; // of a line in its turn
 
 } // namespace
 
-class RedeliverySending::Gate final : public PartitionGate
-{
-public:
-    Gate(const RedeliverySending &owner, const Event &event, const DeliveryRow &row, bool attempt,
-         bool alone)
-        : owner_(owner), topic_(event.topic), key_(key_lane(event.topic, event.key)), row_(row),
-          attempt_(attempt), alone_(alone)
-    {
-    }
-
-    bool may_pass(std::int32_t partition) const noexcept override
-    {
-        partition_ = partition_lane(topic_, partition);
-        for (const Lane lane : {partition_, key_})
-        {
-            if (row_.lane == key_ || row_.lane == lane || owner_.lines_.is_clear(lane))
-                continue;
-            narrower_ = lane;
-            return false;
-        }
-        for (const Lane lane : {topic_lane(topic_), partition_})
-        {
-            if (attempt_ || row_.lane == lane || !owner_.lines_.is_blocked(lane) ||
-                OUTBOX_MUTANT(passes_wider))
-                continue;
-            behind_ = lane;
-            return false;
-        }
-        return owner_.flights_.has_room_in(partition_, alone_);
-    }
-
-    Lane partition() const noexcept { return partition_; }
-    // The line to join; 0: it stays.
-    Lane narrower() const noexcept { return narrower_; }
-    // The wider one that it waits for; 0: it waits for the partition, or a topic.
-    Lane behind() const noexcept { return behind_; }
-    bool alone() const noexcept { return alone_; }
-
-private:
-    const RedeliverySending &owner_;
-    const std::string_view topic_;
-    const Lane key_;
-    const DeliveryRow &row_;
-    const bool attempt_;
-    const bool alone_;
-    mutable Lane partition_ = 0;
-    mutable Lane narrower_ = 0;
-    mutable Lane behind_ = 0;
-};
-
 std::size_t
 RedeliverySending::room() const noexcept
 {
@@ -79,7 +29,7 @@ RedeliverySending::room() const noexcept
 
 void
 RedeliverySending::begin_flight(const DeliveryRow &row, const Event &event, const Record &record,
-                                const Gate &gate, bool attempt)
+                                const LineGate &gate, bool attempt)
 {
     const Steady now = clock_.steady();
     const std::uint16_t counted_as = tally_.topic(event.topic);
@@ -101,7 +51,7 @@ RedeliverySending::begin_flight(const DeliveryRow &row, const Event &event, cons
 
 // Without a record, as it cannot be built: only asks where it would go.
 ProduceResult
-RedeliverySending::offer(const Event &event, Record *record, const Gate &gate, Failure &why,
+RedeliverySending::offer(const Event &event, Record *record, const LineGate &gate, Failure &why,
                          bool &no_leader)
 {
     Offer offer = {gate};
@@ -139,14 +89,15 @@ RedeliverySending::send_one(const DeliveryRow &row, bool attempt)
     {
         // Gone with its partition of the ring, or by hand: nothing is left to publish.
         source_.note_removed(row.numbers);
-        results_.add_published(row.numbers.seq);
+        results_.add_gone(row.numbers.seq);
         agenda_.stir();
         return Sent::gone;
     }
     Record record;
     Failure why;
     const bool built = source_.build(event, record, why);
-    const Gate gate(*this, event, row, attempt, attempt || (line != nullptr && line->isolating));
+    const LineGate gate(lines_, flights_, clock_, event, row, attempt,
+                        attempt || (line != nullptr && line->isolating));
     bool no_leader = false;
     const ProduceResult result = offer(event, built ? &record : nullptr, gate, why, no_leader);
     if (line != nullptr)
@@ -170,6 +121,8 @@ RedeliverySending::join_narrower(const DeliveryRow &row, Lane lane)
 {
     if (!deliveries_.move_to_lane(row.numbers.seq, lane))
         return Sent::later;
+    if (lines_.is_clear(lane))
+        lines_.release(lane);
     lines_.join(lane, row.numbers.seq);
     // It may have been what blocked its line.
     if (!OUTBOX_MUTANT(leaves_lane_blocked))

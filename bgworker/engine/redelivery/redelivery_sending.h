@@ -4,6 +4,7 @@
 #include "culprits.h"
 #include "flights.h"
 #include "left_rows.h"
+#include "line_gate.h"
 #include "redelivery_sink.h"
 #include "results.h"
 
@@ -12,10 +13,8 @@
 namespace outbox
 {
 
-// An event that goes out, or is tried, joins the narrower line when there is one; it never goes
-// back to a wider one. One that only waits does not go out while a wider lane is blocked. What is
-// due is tried alone in its partition; a line that nothing blocks goes out in groups, all lines in
-// turn.
+// What is due is tried alone in its partition; a line that nothing blocks goes out in groups, all
+// lines in turn.
 class RedeliverySending
 {
 public:
@@ -51,8 +50,6 @@ private:
         later
     };
 
-    class Gate;
-
     // Rows that persons hold are still published, and so count.
     std::size_t room() const noexcept;
     std::vector<std::int64_t> left_out(const Lane *lane) const;
@@ -67,12 +64,12 @@ private:
     bool finish(Lane lane, Line &line, Steady now);
 
     Sent send_one(const DeliveryRow &row, bool attempt);
-    ProduceResult offer(const Event &event, Record *record, const Gate &gate, Failure &why,
+    ProduceResult offer(const Event &event, Record *record, const LineGate &gate, Failure &why,
                         bool &no_leader);
     Sent join_narrower(const DeliveryRow &row, Lane lane);
     Sent refuse(const DeliveryRow &row, const Failure &why, Lane partition);
     void begin_flight(const DeliveryRow &row, const Event &event, const Record &record,
-                      const Gate &gate, bool attempt);
+                      const LineGate &gate, bool attempt);
 
     Source &source_;
     Deliveries &deliveries_;

@@ -49,7 +49,7 @@ RedeliverySink::log_failure(const Failure &why) noexcept
     last_error_at_ = clock_.time_of_day();
     if (std::strcmp(unconnected_.text, why.text) != 0)
     {
-        char text[640];
+        char text[sizeof why.text + 128];
         (void) std::snprintf(text, sizeof text,
                              "outbox relay cannot send the events in outbox.deliveries: %s",
                              why.text);
@@ -110,8 +110,10 @@ RedeliverySink::report(EngineReport &report) const noexcept
     if (last_error_at_ == 0 || last_error_at_ < report.last_error_at)
         return;
     report.last_error_at = last_error_at_;
+    constexpr int kMost = sizeof report.last_error - 64;
     (void) std::snprintf(report.last_error, sizeof report.last_error,
-                         "events in outbox.deliveries cannot be sent: %s", last_error_.text);
+                         "events in outbox.deliveries cannot be sent: %.*s", kMost,
+                         last_error_.text);
 }
 
 } // namespace outbox

@@ -43,8 +43,15 @@ public:
     // Whether it is dead, and nothing more is heard of it. True once: it is to be closed.
     bool is_over(Steady now) noexcept;
 
+    // What it meets at the destination, which it tries again by itself.
+    void note_trouble(const Failure &why) noexcept
+    {
+        last_error_ = why;
+        last_error_at_ = clock_.time_of_day();
+    }
+
     Steady opened_at() const noexcept { return opened_at_; }
-    // The last time that it could not be opened, if that is the last error.
+    // The last time that it could not be opened, or sent, if that is the last error.
     void report(EngineReport &report) const noexcept;
 
 private:

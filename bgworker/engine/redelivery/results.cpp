@@ -3,6 +3,7 @@
 #include "bgworker/engine/mutant.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace outbox
 {
@@ -51,13 +52,26 @@ Results::is_published(std::int64_t seq) const noexcept
     return std::find(published_.begin(), published_.end(), seq) != published_.end();
 }
 
+// An event counts once, with its row: what a crash takes back is sent and counted again, and what
+// it does not is not.
+void
+Results::count_removed(std::size_t removed)
+{
+    const auto never = std::count_if(gone_.begin(), gone_.end(),
+                                     [this](std::int64_t seq) { return !is_published(seq); });
+    removed -= std::min(removed, static_cast<std::size_t>(never));
+    counting_ += removed;
+    if (removed > 0 && !OUTBOX_MUTANT(counts_apart))
+        deliveries_.count_published(removed);
+}
+
 // Rows that a person holds go as soon as they can. They may be all that still blocks a lane.
 void
 Results::remove_published()
 {
     removing_.insert(removing_.end(), published_.begin(), published_.end());
     if (!published_.empty())
-        deliveries_.remove_delivered(published_);
+        count_removed(deliveries_.remove_delivered(published_));
     if (OUTBOX_MUTANT(forgets_held))
         return;
     if (std::any_of(held_.begin(), held_.end(),
@@ -140,6 +154,10 @@ Results::committed() noexcept
     const bool any = !removing_.empty() || !writing_.empty();
     removing_.clear();
     writing_.clear();
+    counted_ += std::exchange(counting_, 0);
+    gone_.erase(std::remove_if(gone_.begin(), gone_.end(),
+                               [this](std::int64_t seq) { return !is_published(seq); }),
+                gone_.end());
     return any;
 }
 
@@ -150,6 +168,7 @@ Results::rolled_back()
         if (!is_published(seq))
             published_.push_back(seq);
     refused_.insert(refused_.end(), writing_.begin(), writing_.end());
+    counting_ = 0;
     (void) committed();
     reserve();
 }

@@ -26,6 +26,11 @@ public:
     // For these there is room, see reserve(). An event was published, or has no row in the ring any
     // more: what is in outbox.deliveries of it goes.
     void add_published(std::int64_t seq) { published_.push_back(seq); }
+    void add_gone(std::int64_t seq)
+    {
+        gone_.push_back(seq);
+        published_.push_back(seq);
+    }
     // A topic takes events again: others that were refused with it are tried at once.
     void add_revived(std::string &&topic) { revived_.push_back(std::move(topic)); }
     // `partition`: that is refused; 0: what the failure's class says.
@@ -47,6 +52,8 @@ public:
     // Published, with a row that is still there.
     const std::vector<std::int64_t> &published() const noexcept { return published_; }
     bool is_published(std::int64_t seq) const noexcept;
+    // So many were published, and their rows have gone.
+    std::uint64_t counted() const noexcept { return counted_; }
     // Some rows could not be removed.
     bool awaits_rows() const noexcept { return !held_.empty(); }
 
@@ -65,6 +72,7 @@ private:
     };
 
     void remove_published();
+    void count_removed(std::size_t removed);
     bool write_refused(const FailurePolicy &policy, Steady begun);
     void refuse(const Refused &refused, const FailurePolicy &policy);
     void make_revived_due();
@@ -78,6 +86,9 @@ private:
     std::vector<std::int64_t> published_;
     std::vector<std::int64_t> held_;     // of those, whose rows persons held in the last step
     std::vector<std::int64_t> removing_; // of those, in the step under way
+    std::vector<std::int64_t> gone_;     // of all these, those that were never published
+    std::uint64_t counted_ = 0;
+    std::uint64_t counting_ = 0; // in the step under way
     std::vector<Refused> refused_;
     std::vector<Refused> writing_; // of those, in the step under way
     std::vector<std::string> revived_;

@@ -81,11 +81,14 @@ SettingAside::refuse(const Event &event, const Refusal &refusal, const FailurePo
         tally_.failed(counted_as);
     const bool new_to_log = whole && lane != key_lane(event.topic, event.key) &&
                             written != Written::kept && is_new_to_log(event, refusal, policy);
-    const Told::Say say = new_to_log && !given_up ? told_.how(clock_.steady()) : Told::Say::nothing;
-    if (given_up || say == Told::Say::topic || (OUTBOX_MUTANT(tells_again) && whole))
+    using Say = NamedAnHour::Say;
+    const Say say = given_up     ? events_named_.next(clock_.steady())
+                    : new_to_log ? topics_named_.next(clock_.steady())
+                                 : Say::nothing;
+    if (say == Say::one || (OUTBOX_MUTANT(tells_again) && whole))
         log_refusal(event, failure, given_up, blocking);
-    else if (say == Told::Say::more)
-        log_more();
+    else if (say == Say::more)
+        log_more(given_up);
     agenda_.find_due();
     if (written == Written::kept)
     {
@@ -157,15 +160,22 @@ SettingAside::is_new_to_log(const Event &event, const Refusal &refusal, const Fa
 }
 
 void
-SettingAside::log_more() noexcept
+SettingAside::log_more(bool given_up) noexcept
 {
+    char text[128];
     char detail[128];
+    if (given_up)
+        (void) std::snprintf(text, sizeof text, "outbox: further events for %s have failed",
+                             destination_.title());
+    else
+        (void) std::snprintf(text, sizeof text, "outbox: %s takes no events for further topics",
+                             destination_.title());
     (void) std::snprintf(detail, sizeof detail,
-                         "%d were named within an hour; outbox.deliveries has the others.",
-                         Told::kMostNamed);
+                         "%d were named within an hour; outbox.%s has the others.",
+                         NamedAnHour::kMost, given_up ? "dead_letters" : "deliveries");
     LogLine line;
     line.level = LogLine::Level::warning;
-    line.text = "outbox: Kafka takes no events for further topics";
+    line.text = text;
     line.detail = detail;
     source_.log(line);
 }
@@ -174,7 +184,7 @@ SettingAside::log_more() noexcept
 void
 SettingAside::log_refusal(const Event &event, const Failure &failure, bool given_up, bool blocking)
 {
-    char text[1024];
+    char text[sizeof failure.text + 512];
     char id[kUuidText];
     LogLine line;
     line.level = LogLine::Level::warning;
@@ -182,9 +192,9 @@ SettingAside::log_refusal(const Event &event, const Failure &failure, bool given
     const int size = static_cast<int>(event.topic.size());
     if (!given_up)
     {
-        (void) std::snprintf(text, sizeof text,
-                             "outbox: Kafka takes no events for topic \"%.*s\": %s: %s", size,
-                             event.topic.data(), failure.name, failure.text);
+        (void) std::snprintf(
+            text, sizeof text, "outbox: %s takes no events for topic \"%.*s\": %s: %s",
+            destination_.title(), size, event.topic.data(), failure.name, failure.text);
         line.detail = "Its events wait and are tried again; other topics continue.";
     }
     else

@@ -17,8 +17,9 @@ class SettingAside
 public:
     SettingAside(const World &world, Lines &lines, RowsAtStart &rows_at_start,
                  Agenda &agenda) noexcept
-        : source_(world.source), deliveries_(world.deliveries), clock_(world.clock),
-          tally_(world.tally), lines_(lines), rows_at_start_(rows_at_start), agenda_(agenda)
+        : source_(world.source), destination_(world.destination), deliveries_(world.deliveries),
+          clock_(world.clock), tally_(world.tally), lines_(lines), rows_at_start_(rows_at_start),
+          agenda_(agenda)
     {
     }
 
@@ -53,9 +54,10 @@ private:
     Time next_attempt_after(int attempts, const FailurePolicy &policy);
     bool is_new_to_log(const Event &event, const Refusal &refusal, const FailurePolicy &policy);
     void log_refusal(const Event &event, const Failure &failure, bool given_up, bool blocking);
-    void log_more() noexcept;
+    void log_more(bool given_up) noexcept;
 
     Source &source_;
+    const Destination &destination_;
     Deliveries &deliveries_;
     Clock &clock_;
     Tally &tally_;
@@ -63,6 +65,8 @@ private:
     RowsAtStart &rows_at_start_;
     Agenda &agenda_;
     Told told_;
+    NamedAnHour topics_named_;
+    NamedAnHour events_named_; // that have failed
 };
 
 } // namespace outbox

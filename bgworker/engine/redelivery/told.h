@@ -1,4 +1,4 @@
-// What was said of a topic lately.
+// What was said in the log lately.
 #pragma once
 
 #include "bgworker/engine/clock.h"
@@ -32,33 +32,40 @@ public:
         return is_new || over;
     }
 
+private:
+    std::unordered_map<std::size_t, Steady> refused_at_;
+};
+
+// Of what there may be thousands so many an hour are named in the log, and then it is said that
+// there are more.
+class NamedAnHour
+{
+public:
     enum class Say : unsigned char
     {
-        topic,
-        more, // that others are refused, too
+        one,
+        more, // that there are others, too
         nothing
     };
 
-    // How that is said: so many topics an hour are named, as there may be thousands.
-    Say how(Steady now) noexcept
+    static constexpr int kMost = 100;
+
+    Say next(Steady now) noexcept
     {
         constexpr std::int64_t kHourMs = 3600L * 1000;
-        if (named_ == 0 || has_passed(named_since_, now, kHourMs))
+        if (named_ == 0 || has_passed(since_, now, kHourMs))
         {
-            named_since_ = now;
+            since_ = now;
             named_ = 0;
         }
-        if (named_ > kMostNamed)
+        if (named_ > kMost)
             return Say::nothing;
         named_++;
-        return named_ <= kMostNamed ? Say::topic : Say::more;
+        return named_ <= kMost ? Say::one : Say::more;
     }
 
-    static constexpr int kMostNamed = 100; // an hour
-
 private:
-    std::unordered_map<std::size_t, Steady> refused_at_;
-    Steady named_since_;
+    Steady since_;
     int named_ = 0;
 };
 

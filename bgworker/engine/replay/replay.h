@@ -39,6 +39,7 @@ public:
     void hear() noexcept { sink_.hear(); }
     void save_now(Steady now);
     bool is_waiting() const noexcept { return sink_.is_waiting(); }
+    const Failure &left() const noexcept { return sink_.left(); }
     // Closes the sink, and waits so long for its threads.
     void close(int wait_ms) noexcept { sink_.close(wait_ms); }
 

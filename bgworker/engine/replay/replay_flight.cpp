@@ -1,5 +1,7 @@
 #include "replay_flight.h"
 
+#include "bgworker/engine/mutant.h"
+
 #include <algorithm>
 
 namespace outbox
@@ -94,6 +96,15 @@ ReplayFlight::suspected(std::int64_t place) noexcept
     return true;
 }
 
+bool
+ReplayFlight::returned(std::int64_t place) noexcept
+{
+    if (!arrive(place, Fate::unsent))
+        return false;
+    next_ = std::min(next_, place);
+    return true;
+}
+
 std::int64_t
 ReplayFlight::take_back() noexcept
 {
@@ -105,7 +116,9 @@ ReplayFlight::take_back() noexcept
     {
         Event &event = at(place);
         if (event.fate == Fate::sent || event.fate == Fate::suspected)
-            event.fate = place == culprit ? Fate::refused : Fate::unsent;
+            event.fate = place == culprit              ? Fate::refused
+                         : OUTBOX_MUTANT(replays_less) ? Fate::published
+                                                       : Fate::unsent;
     }
     on_their_way_ = 0;
     bytes_ = 0;

@@ -40,6 +40,9 @@ public:
     // It was refused, alone or with others that were sent together.
     bool suspected(std::int64_t place) noexcept;
 
+    // It was given back without having been sent: it is to be sent again, before what comes later.
+    bool returned(std::int64_t place) noexcept;
+
     // Nothing more will be heard of what is on its way. It is to be sent again, but for an event
     // that was refused alone; up to the last of several that were refused they go one by one.
     // Returns the place of the one that was refused, or -1.

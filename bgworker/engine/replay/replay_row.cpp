@@ -28,9 +28,10 @@ ReplayRow::note_error(const char *name, const char *text) noexcept
 void
 ReplayRow::note_refusal(const EventNumbers &numbers, const Failure &failure) noexcept
 {
+    constexpr int kMost = sizeof(request_.last_error) - sizeof(failure.name) - 40;
     (void) std::snprintf(request_.last_error, sizeof(request_.last_error),
-                         "event with seq %lld: %s: %s", static_cast<long long>(numbers.seq),
-                         failure.name, failure.text);
+                         "event with seq %lld: %s: %.*s", static_cast<long long>(numbers.seq),
+                         failure.name, kMost, failure.text);
     unsaved_ = true;
 }
 

@@ -117,12 +117,21 @@ ReplaySink::delivered(std::uint64_t tag) noexcept
 }
 
 // What was refused with its topic overtakes nothing: it was given up before it was sent. Of events
-// that a broker refused together any may be the culprit.
+// that a broker refused together any may be the culprit. A sink that refuses records one by one
+// lives on.
 void
 ReplaySink::failed(std::uint64_t tag, const Failure &failure) noexcept
 {
     const std::int64_t place = static_cast<std::int64_t>(tag);
-    if (failure.cls == FailureClass::topic)
+    const bool alone = !sink_->refuses_batches();
+    if (failure.cls == FailureClass::gone)
+        left_ = failure;
+    if (alone && failure.consequence && !halted_)
+    {
+        (void) row_.flight().returned(place);
+        return;
+    }
+    if (failure.cls == FailureClass::topic || (alone && failure.cls == FailureClass::event))
     {
         if (row_.flight().refused(place))
             note_refusal(place, failure);
@@ -134,7 +143,7 @@ ReplaySink::failed(std::uint64_t tag, const Failure &failure) noexcept
             note_refusal(place, failure);
         batch_too_large_ = failure.too_large;
     }
-    else if (!halted_ && !failure.consequence)
+    else if (!halted_ && !failure.consequence && failure.cls != FailureClass::gone)
         note_failure(failure);
     halt();
 }

@@ -48,6 +48,9 @@ public:
     // The event at this place was refused, for this reason.
     void note_refusal(std::int64_t place, const Failure &failure) noexcept;
 
+    // Class gone: the destination asks never to be called again.
+    const Failure &left() const noexcept { return left_; }
+
     bool is_halted() const noexcept { return halted_; }
     // Once what it had is known, that is taken back, and it is closed. Needs is_halted(). Returns
     // when to ask again, in ms; 0: it has ended.
@@ -78,6 +81,7 @@ private:
     Backoff backoff_;
     Steady next_attempt_at_;
     Steady published_at_;
+    Failure left_;
 };
 
 } // namespace outbox

@@ -39,6 +39,12 @@ public:
     {
         lines_.try_emplace(lane, Line{{}, for_topic}).first->second.tags.push_back(tag);
     }
+    // One that the sink has given back comes before what was held since.
+    void take_back(Lane lane, std::uint64_t tag)
+    {
+        std::deque<std::uint64_t> &tags = lines_[lane].tags;
+        tags.insert(std::lower_bound(tags.begin(), tags.end(), tag), tag);
+    }
 
     // What the first of a line waits for has changed.
     void set_for_topic(Lane lane, bool for_topic) { lines_.at(lane).for_topic = for_topic; }

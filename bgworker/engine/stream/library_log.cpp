@@ -15,7 +15,7 @@ LibraryLog::add(const char *facility, const char *text) noexcept
 }
 
 void
-LibraryLog::flush(Source &source) noexcept
+LibraryLog::flush(Source &source, const char *library) noexcept
 {
     char text[600];
     LogLine line;
@@ -23,13 +23,13 @@ LibraryLog::flush(Source &source) noexcept
     line.text = text;
     for (int i = 0; i < count_; i++)
     {
-        (void) std::snprintf(text, sizeof text, "outbox relay: librdkafka: %s", lines_[i]);
+        (void) std::snprintf(text, sizeof text, "outbox relay: %s: %s", library, lines_[i]);
         source.log(line);
     }
     if (dropped_ > 0)
     {
-        (void) std::snprintf(text, sizeof text, "outbox relay: %d lines of librdkafka dropped",
-                             dropped_);
+        (void) std::snprintf(text, sizeof text, "outbox relay: %d lines of %s dropped", dropped_,
+                             library);
         source.log(line);
     }
     count_ = 0;

@@ -12,7 +12,7 @@ class LibraryLog
 public:
     void add(const char *facility, const char *text) noexcept;
     // Passes them on, and forgets them.
-    void flush(Source &source) noexcept;
+    void flush(Source &source, const char *library) noexcept;
 
 private:
     static constexpr int kMost = 16;

@@ -43,7 +43,8 @@ public:
 
     bool may_pass(std::int32_t partition) const noexcept override
     {
-        partition_ = partition_lane(passing_.event.topic, partition);
+        partition_ =
+            partition == kKeyIsPartition ? key_ : partition_lane(passing_.event.topic, partition);
         if (owner_.refusals_.is_waiting(partition_))
             return hold_for(partition_);
         if (is_empty())
@@ -203,7 +204,8 @@ Passage::is_unknown_for_long(Lane topic, Failure &why)
         has_passed(reports_.heard_at(), now_, patience.heard_ms) || OUTBOX_MUTANT(asks_anew))
         return false;
     set_failure(why, FailureClass::topic, "UNKNOWN_TOPIC_OR_PART",
-                "Kafka has not described the topic for %d ms", patience.unknown_ms);
+                "%s has not described the topic for %d ms", world_.destination.title(),
+                patience.unknown_ms);
     return true;
 }
 
@@ -287,6 +289,13 @@ Passage::HandOver
 Passage::hand_over(Event &event, Record *record, const Failure &why, std::uint64_t tag)
 {
     return pass({event, record, why, tag});
+}
+
+void
+Passage::take_back(std::uint64_t tag, Lane partition)
+{
+    held_.take_back(partition, tag);
+    held_.note_news();
 }
 
 void

@@ -56,6 +56,11 @@ public:
     // A new event. `record` is null if it cannot be built, for this reason.
     HandOver hand_over(Event &event, Record *record, const Failure &why, std::uint64_t tag);
 
+    // The sink has given an event of this partition back, unsent, as one before it was refused: it
+    // waits until that is set aside, and all that comes after it waits for it. Throws
+    // std::bad_alloc.
+    void take_back(std::uint64_t tag, Lane partition);
+
     // All that is not acknowledged is to be handed over again; nothing is held any more.
     void begin_again() noexcept;
     // The same, to another sink; what the one before had is unsent.

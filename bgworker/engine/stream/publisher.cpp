@@ -37,6 +37,16 @@ Publisher::configure(const FailurePolicy &policy) noexcept
 }
 
 void
+Publisher::connect()
+{
+    if (sink_.is_there())
+        return;
+    sink_.open(oversized_batches());
+    if (sink_.is_there() && !sink_.refuses_batches())
+        refusals_.expect_reasons();
+}
+
+void
 Publisher::close(int wait_ms) noexcept
 {
     redelivery_.close_sink(wait_ms);
@@ -96,6 +106,7 @@ Publisher::rolled_back()
     progress_.drop_aside();
     stuck_.rolled_back();
     refusals_.rolled_back();
+    refusals_.drop_followers();
     routes_.rolled_back();
     redelivery_.rolled_back();
     passage_.begin_again();
@@ -124,7 +135,7 @@ Publisher::step(std::uint64_t mark, bool look, bool may_go, bool read, const Mom
     const bool moving = routes_.is_moving();
     // While nothing gets through, a try says nothing of what is tried.
     const bool may_redeliver =
-        start_gate_.is_open() && !awaits_routes() && !moving && !backing_off();
+        start_gate_.is_open() && !awaits_routes() && !moving && !backing_off() && !sink_.is_left();
     // What has followed just now goes out in a slice of its own.
     const Moment begun = redelivery_.has_left() ? world_.clock.now() : now;
     bool more = redelivery_.step(policy_, progress_.first_tag(), may_redeliver, begun);
@@ -181,8 +192,9 @@ Publisher::follow_routes(Steady now)
 bool
 Publisher::has_chores(Steady now) const noexcept
 {
-    return sink_.is_there() && (passage_.has_to_resend() || refusals_.has_refused() ||
-                                stuck_.has_work() || passage_.may_pass_held(now));
+    return sink_.is_there() &&
+           (passage_.has_to_resend() || refusals_.has_refused() || refusals_.has_followers() ||
+            stuck_.has_work() || passage_.may_pass_held(now));
 }
 
 // What was handed over before. Returns true when there is more to do at once.
@@ -193,6 +205,8 @@ Publisher::do_chores(Steady now)
         return false;
     passage_.set_time(now);
     passage_.set_hurried(reading_.is_crowded() || stuck_.is_hurried(now));
+    refusals_.take_followers([this](std::uint64_t tag, Lane partition)
+                             { passage_.take_back(tag, partition); });
     refusals_.set_refused_aside(policy_, now);
     bool more = refusals_.has_refused();
     more = (stuck_.has_work() && stuck_.set_some_aside(now, policy_)) || more;
@@ -208,7 +222,8 @@ Publisher::reached() const noexcept
 {
     const std::uint64_t redelivered = stuck_.landed() + redelivery_.reports().published();
     return {progress_.acknowledged_prefix(), redelivered,
-            static_cast<std::int64_t>(progress_.published_prefix() + redelivered), caught_up()};
+            static_cast<std::int64_t>(progress_.published_prefix() + redelivery_.counted()),
+            caught_up()};
 }
 
 bool

@@ -27,7 +27,7 @@ public:
     void configure(const FailurePolicy &policy) noexcept;
 
     // Opens a sink when there is none.
-    void connect() { sink_.open(oversized_batches()); }
+    void connect();
     bool is_connected() const noexcept { return sink_.is_there(); }
     // Closes the stream's sink, and redelivery's, for whose threads it waits so long.
     void close(int wait_ms) noexcept;
@@ -81,6 +81,9 @@ public:
 
     bool paused() const noexcept { return redelivery_.paused(); }
     bool backing_off() const noexcept { return sink_.is_backing_off(); }
+    // Null, or why the destination asks never to be called again: nothing goes out any more.
+    const Failure *gone() const noexcept { return sink_.is_left() ? &sink_.left() : nullptr; }
+    void leave(const Failure &why) noexcept { sink_.leave(why); }
     // Nothing read is unpublished, and nothing is in flight.
     bool caught_up() const noexcept
     {

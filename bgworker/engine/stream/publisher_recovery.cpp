@@ -13,14 +13,18 @@ bool
 Publisher::serve()
 {
     constexpr std::size_t kEventsPerServe = 10000;
+    constexpr std::size_t kOneByOne = 500; // as many reasons may come
     const Steady now = world_.clock.steady();
     const std::uint64_t redelivered = redelivery_.reports().published();
     bool any = redelivery_.serve(now, !backing_off());
     if (redelivery_.reports().published() > redelivered)
         sink_.end_trouble();
+    if (redelivery_.reports().left().cls == FailureClass::gone)
+        sink_.leave(redelivery_.reports().left());
     if (!sink_.is_there())
         return any;
-    any = sink_->serve(reports_, kEventsPerServe) > 0 || any;
+    const std::size_t most = sink_.refuses_batches() ? kEventsPerServe : kOneByOne;
+    any = sink_->serve(reports_, most) > 0 || any;
     if (sink_->take_topics_changed())
         passage_.note_news();
     sink_.watch(now);
@@ -87,6 +91,8 @@ Publisher::recover(Steady now)
 {
     constexpr long kWatchMs = 100;
     const long last_reports_ms = sink_.last_reports_ms();
+    if (sink_.is_left())
+        return set_refusals_aside(now);
     if (!sink_.is_halted() && sink_.is_there())
     {
         watch_stuck(now);
@@ -113,6 +119,7 @@ void
 Publisher::resend(bool unanswered)
 {
     const Steady now = world_.clock.steady();
+    refusals_.drop_followers();
     passage_.resend(now);
     stuck_.restart_watch(now, unanswered);
     sink_.run();

@@ -14,14 +14,33 @@ Refusals::Refusals(const World &world, Progress &progress, Lines &lines, Setting
     : source_(world.source), clock_(world.clock), progress_(progress), lines_(lines), aside_(aside)
 {
     refused_.reserve(max_events);
+    reasons_.reserve(most_reasons_);
     suspects_.reserve(max_events);
 }
 
 void
 Refusals::add_refused(std::uint64_t tag, Lane partition, const Failure &failure) noexcept
 {
-    refused_.push_back({tag, partition}); // reserved
-    refusal_ = failure;
+    if (reasons_.size() < most_reasons_)
+        reasons_.push_back(failure); // reserved
+    else
+        reasons_.back() = failure;
+    refused_.push_back({tag, partition, reasons_.size() - 1}); // reserved
+}
+
+void
+Refusals::expect_reasons()
+{
+    reasons_.reserve(kMostReasons);
+    followers_.reserve(refused_.capacity());
+    most_reasons_ = kMostReasons;
+}
+
+void
+Refusals::add_follower(std::uint64_t tag, Lane partition) noexcept
+{
+    if (!OUTBOX_MUTANT(loses_followers))
+        followers_.push_back({tag, partition, 0}); // reserved
 }
 
 void
@@ -79,7 +98,7 @@ Refusals::set_refused_aside(const FailurePolicy &policy, Steady begun)
     for (bool over = false; has_refused() && !over; over = is_over(begun))
     {
         const Refused &next = refused_[refused_done_];
-        set_aside(next.tag, next.partition, refusal_, policy);
+        set_aside(next.tag, next.partition, reasons_[next.reason], policy);
         refused_done_++;
     }
 }
@@ -146,6 +165,8 @@ void
 Refusals::committed() noexcept
 {
     refused_.erase(refused_.begin(), refused_.begin() + static_cast<std::ptrdiff_t>(refused_done_));
+    if (refused_.empty())
+        reasons_.clear();
     suspects_.erase(suspects_.begin(),
                     suspects_.begin() + static_cast<std::ptrdiff_t>(suspects_done_));
     oversized_batches_ += oversized_done_;

@@ -6,9 +6,10 @@
 namespace outbox
 {
 
-// An event is refused for itself, with its topic or partition; or it is a suspect: one of those of
-// a partition that were sent together and refused. Either way it stays in flight until it is set
-// aside, in a step.
+// An event is refused for itself, alone or with its topic or partition; or it is a suspect: one of
+// those of a partition that were sent together and refused. Either way it stays in flight until it
+// is set aside, in a step. What a sink that refuses records one by one has given back with one of
+// them, unsent, is a follower: it is handed over again, behind that.
 class Refusals
 {
 public:
@@ -19,11 +20,24 @@ public:
     // Not in a step.
     void add_refused(std::uint64_t tag, Lane partition, const Failure &failure) noexcept;
     void add_suspect(std::uint64_t tag, const Failure &failure) noexcept;
+    void add_follower(std::uint64_t tag, Lane partition) noexcept;
+    // Refusals are reported one by one, each with a reason of its own. Throws std::bad_alloc.
+    void expect_reasons();
 
     // Of these, some are not set aside yet: then nothing new may go to their partitions.
     bool has_refused() const noexcept { return refused_done_ < refused_.size(); }
     bool has_suspects() const noexcept { return suspects_done_ < suspects_.size(); }
     bool is_waiting(Lane partition) const noexcept;
+    bool has_followers() const noexcept { return !followers_.empty(); }
+    // They are the caller's: to be held before anything else of their partition is looked at; or to
+    // be handed over again with all that is in flight.
+    template <typename F> void take_followers(F f)
+    {
+        for (const Refused &follower : followers_)
+            f(follower.tag, follower.partition);
+        followers_.clear();
+    }
+    void drop_followers() noexcept { followers_.clear(); }
     bool is_empty() const noexcept { return refused_.empty() && suspects_.empty(); }
     // In a step: all is set aside.
     bool is_all_done() const noexcept { return !has_refused() && !has_suspects(); }
@@ -44,7 +58,10 @@ private:
     {
         std::uint64_t tag;
         Lane partition;
+        std::size_t reason; // in reasons_
     };
+    // Beyond that the reason of the last one is shown for all.
+    static constexpr std::size_t kMostReasons = 1024;
 
     void set_aside(std::uint64_t tag, Lane partition, const Failure &failure,
                    const FailurePolicy &policy);
@@ -60,7 +77,9 @@ private:
     std::vector<Refused> refused_;
     std::vector<Lane> partitions_; // of the first so many of these, ascending
     std::size_t partitions_of_ = 0;
-    Failure refusal_; // the last one
+    std::vector<Failure> reasons_; // of these; of a destination that refuses topics one, the last
+    std::size_t most_reasons_ = 1;
+    std::vector<Refused> followers_;
     std::vector<std::uint64_t> suspects_;
     Failure suspicion_;
     // The partition of the first suspects, if it is being set aside, and how many are left of it.

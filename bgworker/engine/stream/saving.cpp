@@ -1,5 +1,7 @@
 #include "saving.h"
 
+#include "bgworker/engine/mutant.h"
+
 #include <algorithm>
 
 namespace outbox
@@ -35,7 +37,7 @@ Saving::save_if_due(const Progress &progress, const Reached &reached, bool at_on
     *wait_ms = -1;
     const std::uint64_t skipped = source_.skipped();
     const bool behind = is_behind(reached) || (saved_open_ && reached.caught_up);
-    if (!behind && skipped == saved_skipped_)
+    if (!behind && (skipped == saved_skipped_ || OUTBOX_MUTANT(forgets_left_out)))
         return SaveResult::done;
     const long interval = std::max(!behind             ? kSaveSkippedMs
                                    : reached.caught_up ? kSaveIdleMs

@@ -34,16 +34,32 @@ void
 StreamReports::failed(std::uint64_t tag, const Failure &failure) noexcept
 {
     Progress::InFlight flight;
+    const bool alone = !sink_.refuses_batches();
     batch_ = 0;
-    sink_.note_given_up();
+    if (!alone)
+        sink_.note_given_up();
+    if (failure.cls == FailureClass::gone)
+        sink_.leave(failure);
     if (!progress_.find(tag, flight))
     {
         (void) stuck_.land(tag, false);
         return;
     }
-    if (failure.cls == FailureClass::topic)
+    if (failure.cls == FailureClass::gone)
+        return;
+    if (alone && failure.consequence && !sink_.is_halted())
+    {
+        if (!OUTBOX_MUTANT(takes_followers_for_sent))
+            progress_.set_unsent(tag, flight.memo.sent_at);
+        return refusals_.add_follower(tag, flight.memo.lane);
+    }
+    if (failure.cls == FailureClass::topic || (alone && failure.cls == FailureClass::event))
     {
         progress_.set_unsent(tag, flight.memo.sent_at);
+        if (OUTBOX_MUTANT(halts_for_refusal) && alone)
+            sink_.halt();
+        if (OUTBOX_MUTANT(takes_refused_for_sent) && alone)
+            return static_cast<void>(progress_.acknowledge(tag, true));
         return refusals_.add_refused(tag, flight.memo.lane, failure);
     }
     if (failure.cls != FailureClass::event)

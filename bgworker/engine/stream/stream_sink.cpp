@@ -42,6 +42,15 @@ StreamSink::fail(const Failure &why) noexcept
 }
 
 void
+StreamSink::leave(const Failure &why) noexcept
+{
+    if (!is_left())
+        left_ = why;
+    left_.cls = FailureClass::gone;
+    halt();
+}
+
+void
 StreamSink::purge() noexcept
 {
     halt();
@@ -62,7 +71,7 @@ StreamSink::watch(Steady now) noexcept
     }
     if (is_backing_off())
         sink_->note_away();
-    library_log_.flush(source_);
+    library_log_.flush(source_, destination_.library());
     trouble_.log_news(source_);
 }
 

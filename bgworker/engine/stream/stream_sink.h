@@ -41,6 +41,8 @@ public:
     ProduceResult offer(const Record &record, Offer &offer, Failure &why) noexcept;
     // It has not taken the last event that it was offered.
     bool is_full() const noexcept { return full_; }
+    // Needs is_there(): see Sink.
+    bool refuses_batches() const noexcept { return sink_->refuses_batches(); }
     // It has given up an event. A producer that has counts its records anew before it sends others.
     void note_given_up() noexcept { given_up_ = true; }
     bool has_given_up() const noexcept { return given_up_; }
@@ -53,6 +55,10 @@ public:
     void fail(const Failure &why) noexcept;
     // It gives up all that it has, and ends.
     void purge() noexcept;
+    // The destination asks never to be called again: this stays halted for good.
+    void leave(const Failure &why) noexcept;
+    bool is_left() const noexcept { return left_.cls == FailureClass::gone; }
+    const Failure &left() const noexcept { return left_; }
     // Needs is_there(): sees whether it has died, and logs what it said.
     void watch(Steady now) noexcept;
 
@@ -88,6 +94,7 @@ private:
     Steady halted_since_;
     bool full_ = false;
     bool given_up_ = false;
+    Failure left_; // class gone: it is
 };
 
 } // namespace outbox

@@ -43,7 +43,7 @@ Stuck::watch(Steady now, bool failing, bool waited_for, Sink &sink)
         has_passed(first_since_, now, kQuietMs) && !OUTBOX_MUTANT(keeps_what_holds_up);
     const bool ask = (waited_for && !OUTBOX_MUTANT(full_is_never_stuck)) || quiet;
     if (partitions_.empty() && (heard || (ask && sink.reachable(kAskMs))))
-        find(now);
+        find(now, sink);
     else if (ask)
         first_since_ = now;
 }
@@ -100,12 +100,21 @@ Stuck::note_first(Steady now) noexcept
 }
 
 // The first event in flight is the first of its partition, so nothing of that was acknowledged for
-// long. Of the others those that something was acknowledged of are only slow.
+// long. Of the others those that something was acknowledged of are only slow, and those of which
+// the sink has begun nothing wait for their turn.
 void
-Stuck::find(Steady now)
+Stuck::find(Steady now, const Sink &sink)
 {
     std::unordered_set<Lane> alive;
+    std::unordered_set<Lane> begun;
     std::unordered_set<Lane> stuck;
+    Progress::InFlight flight;
+    const bool tells_begun = sink.visit_begun(patience_ms(now),
+                                              [&](std::uint64_t tag)
+                                              {
+                                                  if (progress_.find(tag, flight))
+                                                      begun.insert(flight.memo.lane);
+                                              });
     progress_.visit_published(
         [&](const Memo &memo)
         {
@@ -116,6 +125,7 @@ Stuck::find(Steady now)
         [&](std::uint64_t, const Memo &memo, bool done)
         {
             if (!done && memo.queued && alive.count(memo.lane) == 0 &&
+                (!tells_begun || begun.count(memo.lane) > 0) &&
                 has_passed(memo.sent_at, now, patience_ms(now)))
                 stuck.insert(memo.lane);
         });

@@ -71,7 +71,7 @@ private:
 
     void note_first(Steady now) noexcept;
     int patience_ms(Steady now) const noexcept;
-    void find(Steady now);
+    void find(Steady now, const Sink &sink);
     void set_aside(std::uint64_t tag, const Failure &why, const FailurePolicy &policy);
     void forget_partitions() noexcept;
 

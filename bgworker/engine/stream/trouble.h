@@ -1,9 +1,14 @@
 // Whether the destination takes events, and what is said of it.
 #pragma once
 
+#include "trouble_told.h"
+
 #include "bgworker/engine/common/backoff.h"
 #include "bgworker/engine/report.h"
 #include "bgworker/engine/world.h"
+
+#include <algorithm>
+#include <cstdint>
 
 namespace outbox
 {
@@ -12,7 +17,8 @@ namespace outbox
 //                           ▲     │
 //                           └─────┘ fail() again: the pause until the next attempt grows
 //
-// One line is logged when trouble begins and one when it ends.
+// One line is logged when trouble begins and one when it ends, unless it does so too often: see
+// TroubleTold.
 class Trouble
 {
 public:
@@ -28,6 +34,7 @@ public:
     void fail_again() noexcept
     {
         const int quiet = quiet_attempts_ + 1;
+        last_.retry_after_ms = -1; // it was said of the attempt before
         fail(last_);
         quiet_attempts_ = quiet;
     }
@@ -45,20 +52,25 @@ public:
         constexpr int kQuietAttempts = 3;
         return of_connection_ || quiet_attempts_ >= kQuietAttempts;
     }
-    // When the longest pause was made shorter, one that is longer than that is over.
+    // When the longest pause was made shorter, one that is longer than that is over, unless the
+    // destination has asked for it.
     long ms_until_attempt(Steady now) const noexcept
     {
         const long left = ms_between(now, next_attempt_at_);
-        return left > longest_ms_ ? 0 : left;
+        return left > std::max(longest_ms_, asked_ms_) ? 0 : left;
     }
 
     void log_news(Source &source) noexcept;
     void report(EngineReport &report) const noexcept;
 
 private:
+    void log_begin(Source &source) const noexcept;
+    void log_end(Source &source) const noexcept;
+
     Clock &clock_;
     Backoff backoff_;
     std::int64_t longest_ms_ = 60000;
+    std::int64_t asked_ms_ = -1; // by the sink, for the present pause
     Steady next_attempt_at_;
     Time shown_attempt_at_ = 0;
     Failure news_; // the last that was no summary
@@ -66,8 +78,7 @@ private:
     bool of_connection_ = false; // that was
     int quiet_attempts_ = 0;     // since then
     Time last_at_ = 0;
-    bool begun_ = false; // and not logged yet
-    bool ended_ = false; // the same
+    TroubleTold told_;
     std::uint32_t failures_before_ = 0;
 };
 

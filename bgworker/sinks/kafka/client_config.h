@@ -2,7 +2,7 @@
 #pragma once
 
 #include "failure.h"
-#include "secrets.h"
+#include "extension/core/secrets.h"
 #include "settings.h"
 
 #include <librdkafka/rdkafka.h>

@@ -1,6 +1,6 @@
 #include "flusher.h"
 
-#include "signals_blocked.h"
+#include "bgworker/sinks/signals_blocked.h"
 
 #include <librdkafka/rdkafka.h>
 

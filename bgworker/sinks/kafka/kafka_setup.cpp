@@ -46,20 +46,14 @@ read_file(const std::string &path, std::string &content, Failure &why)
         return refuse_setup(why,
                             "could not open outbox.kafka_config_file \"" + path + "\": " + problem,
                             "It must be a regular file, readable by the server's user.");
-    char buffer[8192];
-    std::size_t count = 0;
-    while ((count = std::fread(buffer, 1, sizeof(buffer), file.get())) > 0)
-    {
-        content.append(buffer, count);
-        if (content.size() > kMaxConfigBytes)
-            return refuse_setup(why, "outbox.kafka_config_file \"" + path + "\" is too large",
-                                "It should hold one name=value a line.");
-    }
-    if (std::ferror(file.get()) != 0)
+    if (!read_up_to(file, kMaxConfigBytes, content))
         return refuse_setup(why,
                             "could not read outbox.kafka_config_file \"" + path +
                                 "\": " + std::strerror(errno),
                             "The file must be a regular file, readable by the server's user.");
+    if (content.size() > kMaxConfigBytes)
+        return refuse_setup(why, "outbox.kafka_config_file \"" + path + "\" is too large",
+                            "It should hold one name=value a line.");
     return true;
 }
 

@@ -3,7 +3,7 @@
 #include "client_config.h"
 #include "refused_connection.h"
 #include "shutdown.h"
-#include "signals_blocked.h"
+#include "bgworker/sinks/signals_blocked.h"
 
 #include <librdkafka/rdkafka.h>
 

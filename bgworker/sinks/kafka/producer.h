@@ -5,7 +5,7 @@
 
 #include "failure.h"
 #include "flusher.h"
-#include "secrets.h"
+#include "extension/core/secrets.h"
 #include "settings.h"
 #include "topic_handles.h"
 

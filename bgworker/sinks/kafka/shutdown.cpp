@@ -1,10 +1,9 @@
 #include "shutdown.h"
 
-#include "signals_blocked.h"
+#include "bgworker/sinks/signals_blocked.h"
+#include "bgworker/sinks/thread_end.h"
 
 #include <librdkafka/rdkafka.h>
-
-#include <ctime>
 
 namespace outbox::kafka
 {
@@ -21,22 +20,6 @@ destroy(void *argument) noexcept
     return nullptr;
 }
 
-timespec
-deadline_after(int timeout_ms) noexcept
-{
-    constexpr long kSecond = 1000L * 1000 * 1000;
-    timespec deadline;
-    clock_gettime(CLOCK_MONOTONIC, &deadline);
-    deadline.tv_sec += timeout_ms / 1000;
-    deadline.tv_nsec += timeout_ms % 1000 * 1000L * 1000;
-    if (deadline.tv_nsec >= kSecond)
-    {
-        deadline.tv_sec++;
-        deadline.tv_nsec -= kSecond;
-    }
-    return deadline;
-}
-
 } // namespace
 
 bool
@@ -50,8 +33,7 @@ destroy_within(std::unique_ptr<TopicHandles> topics, int timeout_ms) noexcept
         destroy(ending);
         return true;
     }
-    const timespec deadline = deadline_after(timeout_ms);
-    if (pthread_clockjoin_np(thread, nullptr, CLOCK_MONOTONIC, &deadline) == 0)
+    if (ends_within(thread, timeout_ms))
         return true;
     pthread_detach(thread);
     return false;

@@ -7,8 +7,12 @@
 #include "delivery_values.h"
 #include "same_number.h"
 
+#include "bgworker/source/position/position_store.h"
+#include "bgworker/source/relation_lock.h"
 #include "bgworker/source/spi_call.h"
 #include "bgworker/source/subscription.h"
+
+#include "extension/server/server_text.h"
 
 namespace outbox
 {
@@ -81,7 +85,7 @@ write_refusal(const Event &event, Lane lane, const RefusalNote &note)
     memcpy(types + kAddColumns, more, sizeof(more));
     values[kAddColumns] = BoolGetDatum(note.blocking);
     values[kAddColumns + 1] = TimestampTzGetDatum(note.next_attempt_at);
-    values[kAddColumns + 2] = CStringGetTextDatum(error);
+    values[kAddColumns + 2] = PointerGetDatum(server_text(error)); // others write it
     values[kAddColumns + 3] = Int32GetDatum(note.max_attempts);
     spi_execute(kAddRefused, kAddColumns + 4, types, values, SPI_OK_INSERT_RETURNING);
     if (SPI_processed == 0 && displace_other(event))
@@ -93,14 +97,15 @@ write_refusal(const Event &event, Lane lane, const RefusalNote &note)
     return result;
 }
 
-void
+std::size_t
 remove_rows(std::vector<std::int64_t> &seqs)
 {
     spi_connect();
     Oid types[] = {INT8ARRAYOID, TEXTOID};
     Datum values[] = {PointerGetDatum(int8_array(seqs.data(), seqs.size())), subscription_datum()};
     spi_execute(kRemove, 2, types, values, SPI_OK_DELETE);
-    const bool all = SPI_processed == seqs.size();
+    const auto removed = static_cast<std::size_t>(SPI_processed);
+    const bool all = removed == seqs.size();
     seqs.clear();
     if (!all)
     {
@@ -109,6 +114,7 @@ remove_rows(std::vector<std::int64_t> &seqs)
             seqs.push_back(DatumGetInt64(spi_value(i, 1))); // never more than there were
     }
     SPI_finish();
+    return removed;
 }
 
 } // namespace
@@ -150,10 +156,23 @@ PgDeliveries::add_refused(const Event &event, Lane lane, const RefusalNote &note
     return result;
 }
 
-void
+std::size_t
 PgDeliveries::remove_delivered(std::vector<std::int64_t> &seqs)
 {
-    from_postgres<NotWritten>([&] { remove_rows(seqs); });
+    std::size_t removed = 0;
+    from_postgres<NotWritten>(
+        [&]
+        {
+            if (lock_table("relay_position", RowExclusiveLock) == OpenResult::opened)
+                removed = remove_rows(seqs);
+        });
+    return removed;
+}
+
+void
+PgDeliveries::count_published(std::size_t count)
+{
+    from_postgres<NotWritten>([&] { add_published(static_cast<int64>(count)); });
 }
 
 } // namespace outbox

@@ -40,9 +40,19 @@ public:
     void rows_of_key(std::string_view key, std::int64_t after, int count,
                      std::vector<MovedRow> &rows) override;
     bool move_to_topic(std::int64_t seq, std::string_view topic, Lane lane) override;
-    void remove_delivered(std::vector<std::int64_t> &seqs) override;
+    std::size_t remove_delivered(std::vector<std::int64_t> &seqs) override;
+    void count_published(std::size_t count) override;
 
     bool is_paused() override;
+    // What the destination said when it asked never to be called again, if is_paused() has found
+    // that once; empty: it has not. Then it is paused for this process, which may have options of
+    // before: when the row is gone another one is to start.
+    const char *gone() const noexcept { return gone_; }
+    bool may_start_again() const noexcept { return may_start_again_; }
+
+private:
+    char gone_[512] = "";
+    bool may_start_again_ = false;
 };
 
 } // namespace outbox

@@ -174,12 +174,19 @@ PgDeliveries::is_paused()
             Oid types[] = {TEXTOID};
             Datum values[] = {subscription_datum()};
             spi_connect();
-            spi_execute("select from outbox.pauses p where p.subscription = $1 limit 1", 1, types,
-                        values, SPI_OK_SELECT);
+            spi_execute("select p.gone from outbox.pauses p where p.subscription = $1 "
+                        "order by p.gone limit 1",
+                        1, types, values, SPI_OK_SELECT);
             paused = SPI_processed > 0;
+            bool is_null = true;
+            if (paused)
+                (void) spi_first(1, &is_null);
+            if (!is_null)
+                strlcpy(gone_, spi_first_text(1), sizeof(gone_));
+            may_start_again_ = is_null && gone_[0] != '\0';
             SPI_finish();
         });
-    return paused;
+    return paused || gone_[0] != '\0';
 }
 
 } // namespace outbox

@@ -1,5 +1,7 @@
 #include "event_tables.h"
 
+#include "bgworker/source/subscription.h"
+
 #include "extension/emit/event_layout.h"
 #include "extension/server/pg_scan.h"
 #include "extension/shared/shared_state.h"
@@ -157,11 +159,13 @@ find_any_row(const EventTables::Slot &slot, int64 *xid, int64 *seq)
     return find_visible(slot, &key, 1, xid, seq);
 }
 
-// Warns of a truncation that is not the relay's, which knows what is published. The index is open
-// unless the table has no rows.
+// Warns of a truncation that is not the relay's, which knows what is published: that of `default`,
+// as the others do not hear of its own. The index is open unless the table has no rows.
 void
 report_truncation(const EventTables::Slot &slot, int number)
 {
+    if (!serves_default())
+        return;
     Seen &before = seen[number];
     const Oid file = slot.table->rd_rel->relfilenode;
     const bool has_rows = slot.index != nullptr;

@@ -1,5 +1,7 @@
 #include "removed_events.h"
 
+#include "bgworker/source/subscription.h"
+
 namespace outbox
 {
 
@@ -43,8 +45,8 @@ log_removed()
     removed = {};
     ereport(WARNING,
             (errcode(ERRCODE_NO_DATA_FOUND),
-             errmsg("outbox relay: " UINT64_FORMAT " events were gone before they were published",
-                    found.count),
+             errmsg("%s: " UINT64_FORMAT " events were gone before they were published",
+                    relay_title(), found.count),
              errdetail("Their rows are no longer in outbox.events, the last in outbox.events_%d; "
                        "numbers (seq) " INT64_FORMAT " to " INT64_FORMAT ".",
                        found.slot, found.first, found.last),

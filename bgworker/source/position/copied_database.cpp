@@ -51,13 +51,32 @@ execute_with(const char *statement, uint64 xid, int expected)
     spi_execute(statement, 1, types, values, expected);
 }
 
+// What `default` missed in the original stays MISSED, and it takes what the copy commits: what the
+// original had not passed, when it is not known when the copy was made.
+constexpr const char *kAttachDefault =
+    "insert into outbox.subscription_history (subscription, number, since, takes) "
+    "select h.subscription, h.number + 1, case when $1 <> 0 then format('%s:%s:', $1, "
+    "$1)::pg_snapshot "
+    " else coalesce(p.from_snapshot, '3:3:') end, true "
+    "from outbox.subscription_history h left join outbox.relay_position p on " OF_ORIGINAL
+    "and p.subscription = 'default' where h.subscription = 'default' and not h.takes "
+    "and h.number = (select max(o.number) from outbox.subscription_history o "
+    " where o.subscription = 'default')";
+
 // Nobody has said that the copy is to send to where the original does.
 void
 forget_subscriptions()
 {
+    spi_execute("delete from outbox.subscription_history h where h.subscription <> 'default'", 0,
+                nullptr, nullptr, SPI_OK_DELETE);
     spi_execute("delete from outbox.subscriptions", 0, nullptr, nullptr, SPI_OK_DELETE);
     spi_execute("delete from outbox.deliveries d where d.subscription <> 'default'", 0, nullptr,
                 nullptr, SPI_OK_DELETE);
+    spi_execute("delete from outbox.replay_events e using outbox.replay_requests r "
+                "where e.replay_id = r.id and r.subscription <> 'default'",
+                0, nullptr, nullptr, SPI_OK_DELETE);
+    spi_execute("delete from outbox.replay_requests r where r.subscription <> 'default'", 0,
+                nullptr, nullptr, SPI_OK_DELETE);
     spi_execute("delete from outbox.pauses p where p.subscription <> 'default'", 0, nullptr,
                 nullptr, SPI_OK_DELETE);
     spi_execute("delete from outbox.relay_position p where p.subscription <> 'default'", 0, nullptr,
@@ -98,6 +117,7 @@ void
 leave_to_original(uint64 created_by)
 {
     forget_subscriptions();
+    execute_with(kAttachDefault, created_by, SPI_OK_INSERT);
     spi_execute(kGiveUpSetAside, 0, nullptr, nullptr, SPI_OK_UPDATE);
     if (created_by == 0)
         return;

@@ -78,13 +78,19 @@ constexpr const char *kTakeOver =
     "where p.xmin = p.written_by::xid and p.rows_counted is distinct from false "
     "and p.subscription = $3";
 
+#define IS_OWN                                                                                     \
+    "where p.system_identifier = outbox.system_identifier() and p.database_oid = $1 "              \
+    "and p.xmin = p.written_by::xid and p.rows_counted is distinct from false "
+
 constexpr const char *kUpdate =
     "update outbox.relay_position p set written_by = pg_current_xact_id(), "
     "from_snapshot = $2::pg_snapshot, to_snapshot = $3::pg_snapshot, last_seq = $4, "
-    "published_total = $5, updated_at = clock_timestamp(), rows_counted = true "
-    "where p.system_identifier = outbox.system_identifier() and p.database_oid = $1 "
-    "and p.xmin = p.written_by::xid and p.rows_counted is distinct from false "
+    "published_total = $5, updated_at = clock_timestamp(), rows_counted = true " IS_OWN
     "and p.subscription = $6";
+
+constexpr const char *kAddPublished =
+    "update outbox.relay_position p set written_by = pg_current_xact_id(), "
+    "published_total = published_total + $2 " IS_OWN "and p.subscription = $3";
 
 constexpr const char *kInsertTick = "insert into outbox.ticks (next_xid, snapshot, published_at) "
                                     "values ($1, $2::pg_snapshot, clock_timestamp())";
@@ -159,8 +165,11 @@ read_row(HeapTuple row, TupleDesc desc, StoredPosition *stored, Counts *counts)
         counts->edited++;
         return nullptr;
     case RowKind::moved:
-        return "this data directory is a copy, and the original may be publishing the same events; "
-               "call outbox.adopt_position() if it is not";
+        return serves_default()
+                   ? "this data directory is a copy, and the original may be publishing the same "
+                     "events; call outbox.adopt_position() if it is not"
+                   : "this data directory is a copy, and the original may be publishing the same "
+                     "events; call outbox.adopt_position() with its name if it is not";
     case RowKind::restored:
         return nullptr; // see restore.cpp
     case RowKind::copied:
@@ -184,8 +193,10 @@ read_rows(StoredPosition *stored, Counts *counts)
     for (uint64 i = 0; i < SPI_processed && problem == nullptr; i++)
         problem = read_row(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, stored, counts);
     if (problem == nullptr && counts->own == 0 && counts->edited > 0)
-        problem = "it was changed, and not by the relay; if it is right, call "
-                  "outbox.adopt_position()";
+        problem = serves_default() ? "it was changed, and not by the relay; if it is right, call "
+                                     "outbox.adopt_position()"
+                                   : "it was changed, and not by the relay; if it is right, call "
+                                     "outbox.adopt_position() with its name";
     if (problem == nullptr && counts->own > 1)
         problem = "there are several rows for this database";
     return problem;
@@ -265,6 +276,11 @@ load_position(StoredPosition *stored, char *problem, size_t problem_size)
     const char *broken = read_rows(stored, &counts);
     if (broken != nullptr)
         snprintf(problem, problem_size, "outbox.relay_position cannot be used: %s", broken);
+    else if (counts.own == 0 && !serves_default())
+    {
+        SPI_finish();
+        return LoadResult::missing;
+    }
     else if (counts.own == 0)
         create_position(stored, counts);
     else if (counts.take_over > 0)
@@ -284,10 +300,22 @@ save_position(const Position &position, int64 published_total)
                       Int64GetDatum(position.last_seq),
                       Int64GetDatum(published_total),
                       subscription_datum()};
-    spi_execute(kUpdate, 6, types, values, SPI_OK_UPDATE);
+    static SPIPlanPtr plan = nullptr;
+    spi_execute_kept(&plan, kUpdate, 6, types, values, SPI_OK_UPDATE);
     const bool saved = SPI_processed == 1;
     SPI_finish();
     return saved;
+}
+
+void
+add_published(int64 count)
+{
+    spi_connect();
+    Oid types[] = {OIDOID, INT8OID, TEXTOID};
+    Datum values[] = {ObjectIdGetDatum(MyDatabaseId), Int64GetDatum(count), subscription_datum()};
+    static SPIPlanPtr plan = nullptr;
+    spi_execute_kept(&plan, kAddPublished, 3, types, values, SPI_OK_UPDATE);
+    SPI_finish();
 }
 
 void

@@ -13,7 +13,8 @@ namespace outbox
 enum class LoadResult
 {
     loaded,
-    broken // `problem` says how; nothing was changed
+    broken, // `problem` says how; nothing was changed
+    missing // a subscription besides `default` has none here: it is made with it
 };
 
 // Reads this database's position; makes one where there is none:
@@ -25,6 +26,9 @@ LoadResult load_position(StoredPosition *stored, char *problem, size_t problem_s
 // Writes the position. Returns false when the row is gone: the extension was created again, or the
 // table was changed by hand.
 bool save_position(const Position &position, int64 published_total);
+
+// Adds to published_total, and leaves the position as it is.
+void add_published(int64 count);
 
 // Records that everything visible in the snapshot is published by now.
 void save_tick(const XidSnapshot &snapshot);

@@ -3,6 +3,7 @@
 #include "restore.h"
 
 #include "bgworker/source/spi_call.h"
+#include "bgworker/source/subscription.h"
 
 #include "extension/emit/event_numbers.h"
 
@@ -137,6 +138,10 @@ constexpr const char *kForgetTicks = "delete from outbox.ticks";
 // for published_total.
 constexpr const char *kEndPositions =
     "update outbox.relay_position p set rows_counted = false where " RESTORED;
+constexpr const char *kGiveUp =
+    "update outbox.deliveries d set state = 'DISCARDED', blocking = false, next_attempt_at = null, "
+    "topic = '', settled_at = clock_timestamp(), reason = 'subscription default was detached' "
+    "where d.subscription = 'default' and d.state <> 'DISCARDED'";
 constexpr const char *kEndDeliveries = "delete from outbox.restored_deliveries";
 constexpr const char *kEndCounts =
     "with d as (delete from outbox.dump_rows returning table_name, bit) "
@@ -347,6 +352,9 @@ decide(const WhatCame &came, char *problem, size_t problem_size)
     if (counted)
         settle_counted(came);
     result.settled = counted || settle_uncounted(came);
+    // As when it was detached: nothing that it has set aside may hold a partition.
+    if (result.settled && takes_nothing())
+        execute(kGiveUp, 0, nullptr, nullptr, SPI_OK_UPDATE);
     return result;
 }
 

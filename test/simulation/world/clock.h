@@ -40,13 +40,21 @@ public:
     Time at() const noexcept { return now_; }
     Time wall() const noexcept { return now_ + set_by_; }
     void advance(Time by) noexcept { now_ += by; }
+    // What took its time was one of several processes that run at the same time.
+    void go_back(Time time) noexcept { now_ = time; }
     void go_to(Time time) noexcept { now_ = time > now_ ? time : now_; }
     void set_cost_of_a_look(Time cost) noexcept { cost_of_a_look_ = cost; }
-    void set_wall(Time by) noexcept { set_by_ += by; }
+    void set_wall(Time by) noexcept
+    {
+        set_by_ += by;
+        was_set_ = true;
+    }
+    bool was_set() const noexcept { return was_set_; }
 
 private:
     Time now_ = kBegin;
     Time set_by_ = 26 * kYear;
+    bool was_set_ = false;
     Time cost_of_a_look_ = 1;
     Random random_;
 };

@@ -30,6 +30,7 @@ struct Message
     std::uint64_t tag = 0;       // the client's
     std::uint64_t id = 0;        // the client's count in the partition, from 1
     bool in_doubt = false;       // it may be in Kafka, as its client sees it
+    int replay = 0;              // it is of this one; 0: of none
     std::uint64_t batch_end = 0; // the last of the batch that it was sent with; 0: of none
 };
 
@@ -136,6 +137,9 @@ public:
     Broker &broker(int number) { return brokers_.at(static_cast<std::size_t>(number)); }
     const Broker &broker(int number) const { return brokers_.at(static_cast<std::size_t>(number)); }
     bool any_broker_answers() const noexcept;
+    // From now on it is an endpoint that takes one record after the other, which the first broker
+    // plays: it leads all, and knows no numbers.
+    void be_endpoint();
 
     // What a leader does with a batch that reaches it now.
     // The first batch of a producer must be the first of its numbers. Kafka's brokers take any, so
@@ -164,7 +168,10 @@ private:
     LogReader &reader_;
     std::map<std::string, Topic> topics_;
     std::map<Place, Partition> partitions_;
+    Answer take(const Batch &batch);
+
     bool begins_at_zero_ = false;
+    bool endpoint_ = false;
     std::array<Broker, kBrokers> brokers_;
 };
 

@@ -1,26 +1,23 @@
 // A simulated PostgreSQL, as far as an outbox needs one: transactions with ids and snapshots, the
-// table of events, the relay's own tables, a write-ahead log, and crashes.
+// table of events, a write-ahead log, and crashes. What each relay has in it is in relay_store.h.
 #pragma once
 
 #include "clock.h"
 #include "random.h"
+#include "relay_tables.h"
 #include "trace.h"
 
+#include "bgworker/engine/common/lanes.h"
 #include "bgworker/engine/common/window_keys.h"
 #include "bgworker/engine/common/xid_snapshot.h"
 
 #include <map>
-#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 namespace outbox::sim
 {
-
-using Xid = std::uint64_t;
-using Seq = std::int64_t;
-using Lsn = std::uint64_t;
 
 constexpr int kSlots = 8;
 
@@ -38,49 +35,6 @@ struct EventRow
     bool invalid = false;    // brokers that look at records refuse it
     bool unreadable = false; // no record can be made of it
     Time emitted_at = 0;
-};
-
-enum class DeliveryState
-{
-    waiting,
-    retrying,
-    failed,
-    discarded
-};
-
-// A row of outbox.deliveries.
-struct Delivery
-{
-    Seq seq = 0;
-    Xid xid = 0;
-    int slot = 0;
-    int event = 0; // EventRow::number
-    std::uint64_t lane = 0;
-    std::string topic;
-    std::string key;
-    DeliveryState state = DeliveryState::waiting;
-    bool blocking = false;
-    int attempts = 0;
-    Time next_attempt_at = 0;
-};
-
-// The row of outbox.relay_position.
-struct PositionRow
-{
-    XidSnapshot from;
-    XidSnapshot to;
-    Seq last_seq = 0;
-    std::int64_t published_total = 0;
-};
-
-// What a relay writes; a transaction changes it as a whole.
-struct RelayTables
-{
-    std::map<Seq, Delivery> deliveries;
-    PositionRow position;
-    bool paused = false;
-    std::vector<std::string> topics; // by type: outbox.routes
-    std::vector<bool> blocks;        // by type: on_failure
 };
 
 // What a session may have locked.
@@ -122,15 +76,20 @@ public:
     virtual void removed(int event) = 0;   // with its slot
 };
 
-// Thrown by a statement that was the last thing the relay did.
-struct Killed
+class RelayStore;
+
+// outbox.routes, by type.
+struct Routes
 {
+    std::vector<std::string> topics;
+    std::vector<bool> blocks; // on_failure
 };
 
 class Database
 {
 public:
-    Database(SimClock &clock, Random &random, Trace &trace, EventFate &fate, int types);
+    Database(SimClock &clock, Random &random, Trace &trace, EventFate &fate, int types,
+             const SipKey &lane_key = {0, 0});
 
     // --- Sessions ---
     void begin(int session);
@@ -141,6 +100,8 @@ public:
     void commit(int session, bool synchronous); // a prepared one too
     void rollback(int session);
     bool has_transaction(int session) const;
+    // It writes something other than events.
+    void assign_xid(int session);
 
     // --- The server ---
     void flush_log(Lsn lsn); // at least up to here
@@ -149,47 +110,38 @@ public:
     // All processes die; what was not flushed is forgotten, or some of it. Sessions are gone, but
     // prepared transactions are not.
     void crash();
-    void rotate();         // new events go to the next slot, if that is empty
-    bool empty_one_slot(); // one whose events are all published and need no row; false: none
+    void rotate(); // new events go to the next slot, if that is empty
+    // One whose events all subscriptions have passed that are attached, and need no row of; counts
+    // what others miss of it. False: there is none.
+    bool empty_one_slot();
+    bool holds_since(const RelayStore &store, Time time) const;
+    // What a detached subscription leaves out when it goes on from this snapshot.
+    std::int64_t count_left_out(const RelayStore &store, const XidSnapshot &begins) const;
+    // What the subscription has published, of a type, or of all: -1. The oldest first.
+    std::vector<int> replayable(const RelayStore &store, int type, std::size_t most) const;
+    // All that the snapshot sees is published by now, by `default`.
+    void add_tick(const XidSnapshot &snapshot) { ticks_.emplace_back(clock_.at(), snapshot); }
     void lock(Table table, Time until) { locked_until_[static_cast<int>(table)] = until; }
     bool is_locked(Table table) const
     {
         return clock_.at() < locked_until_[static_cast<int>(table)];
     }
-    void hold_row(Seq seq) { held_.insert(seq); }
-    void release_rows() { held_.clear(); }
-    void fail_statements(int count) { failing_ = count; }
     // Of one that is set aside, or read again.
     void set_cost_of_a_row(Time cost) noexcept { cost_of_a_row_ = cost; }
-    void look_at_row() { clock_.advance(cost_of_a_row_); }
-    // Together, in their order, that takes less.
-    void look_at_all_rows()
-    {
-        constexpr Time kTogether = 50;
-        const auto rows = static_cast<Time>(tables_.deliveries.size());
-        clock_.advance(rows * cost_of_a_row_ / kTogether);
-    }
-    void kill_after(int calls) { kill_after_ = calls; }
+    Time cost_of_a_row() const noexcept { return cost_of_a_row_; }
     void set_standby_lag(bool lags);
     bool standby_lags() const { return standby_lags_; }
     bool standby_has(Lsn lsn) const { return !standby_lags_ || lsn <= on_standby_; }
 
-    // --- The relay's transaction ---
-    void begin_relay_transaction();
-    void end_relay_transaction(); // commits, without waiting for the disk
-    void roll_back_relay();
-    bool in_relay_transaction() const noexcept { return in_transaction_; }
-    // To be called by each statement: it may fail, or be the last thing that the relay did.
-    enum class Statement
-    {
-        reads,
-        writes,
-        sets_aside // writes outbox.deliveries
-    };
-    void statement(Statement kind);
-    // Whether one has failed since; true once.
-    bool take_failed() noexcept;
-    bool writes_fail() const noexcept { return failing_ > 0; }
+    // --- Relays ---
+    // What one of them has. A change of it is a transaction, whose id is spent, and is written to
+    // the log.
+    void add(RelayStore &store) { stores_.push_back(&store); }
+    void remove(RelayStore &store);
+    const RelayStore &of_default() const { return *stores_.front(); }
+    void spend_xid();
+    Xid next_xid() const noexcept { return next_xid_; }
+    Lsn write_log() noexcept { return ++next_lsn_; }
     XidSnapshot snapshot() const;
     // Calls visit(xid, seq, locator) for what the index on (xid, seq) of a slot has in the range.
     template <class Visit> void scan(const IndexRange &range, Visit &&visit) const
@@ -208,18 +160,6 @@ public:
     const EventRow *find(int slot, Xid xid, Seq seq) const;
     // Up to where the log must be flushed before events of committed transactions may be published.
     Lsn commit_lsn(Xid xid) const;
-    const RelayTables &tables() const noexcept { return tables_; }
-    bool may_change(Seq seq) const { return held_.count(seq) == 0; }
-    RelayTables &change(); // inside of a relay's transaction
-
-    // --- Operators: a transaction each, committed at once ---
-    template <class Change> void operate(Change &&change_tables)
-    {
-        change_tables(tables_);
-        log_tables();
-        flush_log(next_lsn_);
-    }
-
     // What could not be read can be.
     void repair()
     {
@@ -232,14 +172,32 @@ public:
     // Whether its commit is on disk.
     bool is_durable(int event) const;
     std::uint64_t committed_events() const noexcept { return committed_events_; }
+
+    // --- By which key's hashes lines are told apart: the same ---
+    const SipKey &lane_key() const noexcept { return lane_key_; }
+    void change_lane_key() noexcept { lane_key_.k1++; }
+
+    // --- Routes: all relays have the same ---
+    const Routes &routes() const noexcept { return routes_; }
     std::uint64_t routes_version() const noexcept { return routes_version_; }
-    void routes_have_changed() noexcept { routes_version_++; }
+    template <class Change> void change_routes(Change &&change)
+    {
+        change(routes_);
+        flush_log(write_log());
+        routes_version_++;
+    }
 
 private:
     Xid assign_xid(Transaction &transaction);
     void finish(Transaction &transaction, bool committed);
-    void log_tables();
     void take_back(int event);
+    bool has_passed(int slot, const RelayStore &store) const;
+    bool has_settled(int slot, const RelayStore &store) const;
+    bool is_replayed(int slot, const RelayStore &store) const;
+    bool may_be_emptied(int slot) const;
+    std::int64_t count_missed(int slot, const RelayStore &store, const XidSnapshot *until) const;
+    void let_go(int slot, RelayStore &store);
+    void empty(int slot);
 
     SimClock &clock_;
     Random &random_;
@@ -256,32 +214,18 @@ private:
     std::vector<char> alive_; // by event: its row has not been rolled back or removed
     std::map<std::pair<Xid, Seq>, int> index_[kSlots];
     int current_slot_ = 0;
+    std::vector<std::pair<Time, XidSnapshot>> ticks_;
 
     Lsn next_lsn_ = 1;
     Lsn flushed_ = 0;
     Lsn on_standby_ = 0;
     bool standby_lags_ = false;
 
-    RelayTables tables_;
-    bool in_transaction_ = false;
-    std::optional<RelayTables> undo_; // once it has changed something
-    bool changed_ = false;
-    // What a crash may go back to: the last version flushed, and those after it.
-    struct Version
-    {
-        Lsn lsn;
-        Xid next_xid;
-        RelayTables tables;
-    };
-    std::vector<Version> versions_;
-
-    std::set<Seq> held_;
+    std::vector<RelayStore *> stores_; // the first one is that of `default`
+    Routes routes_;
+    SipKey lane_key_;
     Time locked_until_[kTables] = {};
     Time cost_of_a_row_ = 0;
-    int failing_ = 0;
-    std::int64_t writes_before_failure_ = 0; // of a transaction
-    bool failed_ = false;
-    int kill_after_ = -1;
     std::uint64_t routes_version_ = 1;
     std::uint64_t committed_events_ = 0; // since the server started
 };

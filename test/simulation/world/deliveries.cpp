@@ -39,7 +39,7 @@ blocks_lane(const Delivery &row)
 
 // Behind another one that blocks its lane.
 bool
-is_behind_another(const Delivery &row, const std::map<Seq, Delivery> &rows)
+is_behind_another(const Delivery &row, const DeliveryRows &rows)
 {
     if (!row.blocking || OUTBOX_MUTANT(tries_behind_failed))
         return false;
@@ -68,9 +68,9 @@ SimSource::make_row(const Event &event, Lane lane) const
 void
 SimSource::add_waiting(const Event &event, Lane lane)
 {
-    database_.statement(Database::Statement::sets_aside);
+    store_.statement(RelayStore::Statement::sets_aside);
     const Delivery row = make_row(event, lane);
-    if (!database_.change().deliveries.emplace(row.seq, row).second)
+    if (!store_.change().change_deliveries().insert(row).second)
         return;
     written_ = true;
     trace_.say("event %d is set aside: it waits in lane %llx", row.event,
@@ -80,11 +80,11 @@ SimSource::add_waiting(const Event &event, Lane lane)
 Written
 SimSource::add_refused(const Event &event, Lane lane, const RefusalNote &note)
 {
-    database_.statement(Database::Statement::sets_aside);
-    if (!database_.may_change(event.numbers.seq))
+    store_.statement(RelayStore::Statement::sets_aside);
+    if (!store_.may_change(event.numbers.seq))
         return Written::kept;
-    auto &rows = database_.change().deliveries;
-    const auto [found, is_new] = rows.try_emplace(event.numbers.seq, make_row(event, lane));
+    auto &rows = store_.change().change_deliveries();
+    const auto [found, is_new] = rows.insert(make_row(event, lane));
     Delivery &row = found->second;
     if (!is_new && row.state == DeliveryState::discarded)
         return Written::kept;
@@ -106,13 +106,13 @@ void
 SimSource::due(Time now, const std::vector<std::int64_t> &left_out,
                const std::vector<Lane> &lanes_left_out, int count, std::vector<DeliveryRow> &rows)
 {
-    database_.statement(Database::Statement::reads);
+    store_.statement(RelayStore::Statement::reads);
     std::vector<const Delivery *> found;
-    for (const auto &[seq, row] : database_.tables().deliveries)
+    for (const auto &[seq, row] : store_.tables().deliveries())
         if (row.state == DeliveryState::retrying && row.next_attempt_at <= now &&
-            !contains(left_out, seq) && database_.may_change(seq) &&
+            !contains(left_out, seq) && store_.may_change(seq) &&
             (!row.blocking || !contains(lanes_left_out, row.lane)) &&
-            !is_behind_another(row, database_.tables().deliveries))
+            !is_behind_another(row, store_.tables().deliveries()))
             found.push_back(&row);
     std::stable_sort(found.begin(), found.end(),
                      [](const Delivery *a, const Delivery *b)
@@ -127,12 +127,12 @@ Time
 SimSource::next_due_at(const std::vector<std::int64_t> &left_out,
                        const std::vector<Lane> &lanes_left_out)
 {
-    database_.statement(Database::Statement::reads);
+    store_.statement(RelayStore::Statement::reads);
     Time next = 0;
-    for (const auto &[seq, row] : database_.tables().deliveries)
+    for (const auto &[seq, row] : store_.tables().deliveries())
         if (row.state == DeliveryState::retrying && !contains(left_out, seq) &&
             (!row.blocking || !contains(lanes_left_out, row.lane)) &&
-            !is_behind_another(row, database_.tables().deliveries) &&
+            !is_behind_another(row, store_.tables().deliveries()) &&
             (next == 0 || row.next_attempt_at < next))
             next = row.next_attempt_at;
     return next;
@@ -142,8 +142,8 @@ bool
 SimSource::first_before(Lane lane, std::int64_t before, const std::vector<std::int64_t> &left_out,
                         DeliveryRow &result)
 {
-    database_.statement(Database::Statement::reads);
-    for (const auto &[seq, row] : database_.tables().deliveries)
+    store_.statement(RelayStore::Statement::reads);
+    for (const auto &[seq, row] : store_.tables().deliveries())
     {
         if (seq >= before)
             return false;
@@ -161,9 +161,9 @@ void
 SimSource::waiting_of(Lane lane, std::int64_t after, const std::vector<std::int64_t> &left_out,
                       int count, std::vector<DeliveryRow> &rows)
 {
-    database_.statement(Database::Statement::reads);
+    store_.statement(RelayStore::Statement::reads);
     rows.clear();
-    for (const auto &[seq, row] : database_.tables().deliveries)
+    for (const auto &[seq, row] : store_.tables().deliveries())
         if (row.lane == lane && row.state == DeliveryState::waiting && seq > after &&
             !contains(left_out, seq) && static_cast<int>(rows.size()) < count)
             rows.push_back(to_row(row));
@@ -172,8 +172,8 @@ SimSource::waiting_of(Lane lane, std::int64_t after, const std::vector<std::int6
 void
 SimSource::make_heads_due(std::string_view topic, Time now)
 {
-    database_.statement(Database::Statement::sets_aside);
-    for (auto &[seq, row] : database_.change().deliveries)
+    store_.statement(RelayStore::Statement::sets_aside);
+    for (auto &[seq, row] : store_.change().change_deliveries())
         if (row.state == DeliveryState::retrying && row.blocking && row.topic == topic &&
             row.lane != key_lane(row.topic, row.key))
             row.next_attempt_at = std::min(row.next_attempt_at, now);
@@ -182,22 +182,22 @@ SimSource::make_heads_due(std::string_view topic, Time now)
 std::int64_t
 SimSource::last_seq()
 {
-    const auto &rows = database_.tables().deliveries;
-    return rows.empty() ? std::numeric_limits<std::int64_t>::min() : rows.rbegin()->first;
+    const auto &rows = store_.tables().deliveries();
+    return rows.empty() ? std::numeric_limits<std::int64_t>::min() : rows.back().first;
 }
 
 bool
 SimSource::has_row(const Event &event)
 {
-    database_.statement(Database::Statement::reads);
-    return database_.tables().deliveries.count(event.numbers.seq) > 0;
+    store_.statement(RelayStore::Statement::reads);
+    return store_.tables().deliveries().count(event.numbers.seq) > 0;
 }
 
 bool
 SimSource::has_behind(Lane lane, std::int64_t seq)
 {
-    database_.statement(Database::Statement::reads);
-    const auto &rows = database_.tables().deliveries;
+    store_.statement(RelayStore::Statement::reads);
+    const auto &rows = store_.tables().deliveries();
     return std::any_of(rows.upper_bound(seq), rows.end(),
                        [&](const auto &item)
                        {
@@ -210,8 +210,8 @@ SimSource::has_behind(Lane lane, std::int64_t seq)
 void
 SimSource::blocked_lanes(std::vector<Lane> &lanes)
 {
-    database_.statement(Database::Statement::reads);
-    for (const auto &[seq, row] : database_.tables().deliveries)
+    store_.statement(RelayStore::Statement::reads);
+    for (const auto &[seq, row] : store_.tables().deliveries())
         if (blocks_lane(row) && !contains(lanes, row.lane))
             lanes.push_back(row.lane);
 }
@@ -219,8 +219,8 @@ SimSource::blocked_lanes(std::vector<Lane> &lanes)
 bool
 SimSource::is_lane_blocked(Lane lane)
 {
-    database_.statement(Database::Statement::reads);
-    for (const auto &[seq, row] : database_.tables().deliveries)
+    store_.statement(RelayStore::Statement::reads);
+    for (const auto &[seq, row] : store_.tables().deliveries())
         if (row.lane == lane && blocks_lane(row))
             return true;
     return false;
@@ -229,9 +229,12 @@ SimSource::is_lane_blocked(Lane lane)
 void
 SimSource::waiting_lanes(std::vector<Lane> &lanes)
 {
-    database_.statement(Database::Statement::reads);
-    database_.look_at_all_rows();
-    for (const auto &[seq, row] : database_.tables().deliveries)
+    store_.statement(RelayStore::Statement::reads);
+    // Together, in their order, that takes less than one by one.
+    constexpr Time kTogether = 50;
+    const auto count = static_cast<Time>(store_.tables().deliveries().size());
+    clock_.advance(count * database_.cost_of_a_row() / kTogether);
+    for (const auto &[seq, row] : store_.tables().deliveries())
         if (row.state == DeliveryState::waiting && !contains(lanes, row.lane))
             lanes.push_back(row.lane);
 }
@@ -239,10 +242,10 @@ SimSource::waiting_lanes(std::vector<Lane> &lanes)
 bool
 SimSource::move_to_lane(std::int64_t seq, Lane lane)
 {
-    database_.statement(Database::Statement::sets_aside);
-    if (!database_.may_change(seq))
+    store_.statement(RelayStore::Statement::sets_aside);
+    if (!store_.may_change(seq))
         return false;
-    auto &rows = database_.change().deliveries;
+    auto &rows = store_.change().change_deliveries();
     const auto found = rows.find(seq);
     if (found == rows.end() || (found->second.state != DeliveryState::waiting &&
                                 found->second.state != DeliveryState::retrying))
@@ -259,10 +262,10 @@ SimSource::move_to_lane(std::int64_t seq, Lane lane)
 bool
 SimSource::rename_lane(std::int64_t seq, Lane lane)
 {
-    database_.statement(Database::Statement::sets_aside);
-    if (!database_.may_change(seq))
+    store_.statement(RelayStore::Statement::sets_aside);
+    if (!store_.may_change(seq))
         return false;
-    auto &rows = database_.change().deliveries;
+    auto &rows = store_.change().change_deliveries();
     const auto found = rows.find(seq);
     if (found == rows.end() || found->second.state == DeliveryState::discarded)
         return true;
@@ -276,9 +279,9 @@ void
 SimSource::moved_rows(std::int64_t after, const std::string_view *key, int count,
                       std::vector<MovedRow> &rows)
 {
-    database_.statement(Database::Statement::reads);
+    store_.statement(RelayStore::Statement::reads);
     rows.clear();
-    for (const auto &[seq, row] : database_.tables().deliveries)
+    for (const auto &[seq, row] : store_.tables().deliveries())
         if (seq > after && row.state != DeliveryState::discarded &&
             (key == nullptr || row.key == *key) && static_cast<int>(rows.size()) < count)
             rows.push_back({to_row(row).numbers, row.topic, row.lane,
@@ -302,10 +305,10 @@ SimSource::rows_of_key(std::string_view key, std::int64_t after, int count,
 bool
 SimSource::move_to_topic(std::int64_t seq, std::string_view topic, Lane lane)
 {
-    database_.statement(Database::Statement::sets_aside);
-    auto &rows = database_.change().deliveries;
+    store_.statement(RelayStore::Statement::sets_aside);
+    auto &rows = store_.change().change_deliveries();
     const auto found = rows.find(seq);
-    if (!database_.may_change(seq))
+    if (!store_.may_change(seq))
         return false;
     if (found == rows.end())
         return true;
@@ -323,26 +326,39 @@ SimSource::move_to_topic(std::int64_t seq, std::string_view topic, Lane lane)
     return true;
 }
 
-void
+std::size_t
 SimSource::remove_delivered(std::vector<std::int64_t> &seqs)
 {
-    database_.statement(Database::Statement::sets_aside);
+    if (database_.is_locked(Table::position))
+        return 0;
+    store_.statement(RelayStore::Statement::sets_aside);
     std::vector<std::int64_t> held;
+    std::size_t removed = 0;
     for (const std::int64_t seq : seqs)
-        if (!database_.may_change(seq))
+        if (!store_.may_change(seq))
             held.push_back(seq);
-        else if (const auto row = database_.tables().deliveries.find(seq);
-                 row != database_.tables().deliveries.end() &&
+        else if (const auto row = store_.tables().deliveries().find(seq);
+                 row != store_.tables().deliveries().end() &&
                  row->second.state != DeliveryState::discarded)
-            database_.change().deliveries.erase(seq);
+            removed += store_.change().change_deliveries().erase(seq);
     seqs.swap(held);
     written_ = true;
+    return removed;
+}
+
+void
+SimSource::count_published(std::size_t count)
+{
+    store_.statement(RelayStore::Statement::writes);
+    store_.change().position.published_total += static_cast<std::int64_t>(count);
 }
 
 bool
 SimSource::is_paused()
 {
-    return database_.tables().paused;
+    if (OUTBOX_MUTANT(pauses_with_default) && database_.of_default().tables().paused)
+        return true;
+    return store_.tables().paused;
 }
 
 } // namespace outbox::sim

@@ -1,6 +1,8 @@
 // The half of the producer that the engine calls.
 #include "producer.h"
 
+#include "replays.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -68,6 +70,7 @@ Producer::put(const Record &record, std::int32_t partition)
     message.bytes = payload.bytes;
     message.invalid = payload.invalid;
     message.tag = record.tag;
+    message.replay = replay_of(record);
     message.id = queue.next_id++;
     queue.waiting.push_back(std::move(message));
     queue.since.push_back(clock_.at());

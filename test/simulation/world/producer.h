@@ -4,6 +4,7 @@
 #pragma once
 
 #include "network.h"
+#include "sim_sink.h"
 
 #include "bgworker/engine/sink.h"
 
@@ -38,6 +39,8 @@ public:
     virtual void acknowledged(int event) = 0;
     // The stream's producer sends nothing before all its requests are answered, or does again.
     virtual void drains(bool begun) = 0;
+    // A destination that refuses records one by one has refused this one, or its topic.
+    virtual void refused_alone(int event, bool topic) = 0;
 };
 
 // How records tell their events: the value is the event's number, and two marks for brokers.
@@ -48,7 +51,7 @@ struct Payload
     bool invalid = false;
 };
 
-class Producer final : public Sink, public Sender
+class Producer final : public Sink, public Sender, public SimSink
 {
 public:
     Producer(SimClock &clock, Random &random, Trace &trace, Cluster &cluster, Network &network,
@@ -74,11 +77,9 @@ public:
     void answered(std::uint64_t request, Answer answer) override;
     void disconnected(int broker) override;
 
-    // Does what is due by now.
-    void advance();
-    Time next_event_at() const;
-    // There is something for serve().
-    bool has_news() const noexcept { return news_; }
+    void advance() override;
+    Time next_event_at() const override;
+    bool has_news() const noexcept override { return news_; }
 
 private:
     enum class TopicState

@@ -10,8 +10,9 @@
 namespace outbox::sim
 {
 
-SimSource::SimSource(SimClock &clock, Trace &trace, Database &database)
-    : clock_(clock), trace_(trace), database_(database), needed_on_standby_(database.end_of_log())
+SimSource::SimSource(SimClock &clock, Trace &trace, Database &database, RelayStore &store)
+    : clock_(clock), trace_(trace), database_(database), store_(store),
+      filters_(store.tables().filters), needed_on_standby_(database.end_of_log())
 {
 }
 
@@ -20,8 +21,8 @@ SimSource::begin()
 {
     if (database_.is_locked(Table::events))
         return Opened::locked;
-    database_.statement(Database::Statement::reads);
-    database_.begin_relay_transaction();
+    store_.statement(RelayStore::Statement::reads);
+    store_.begin_transaction();
     current_ = nullptr;
     return Opened::opened;
 }
@@ -29,8 +30,8 @@ SimSource::begin()
 void
 SimSource::end()
 {
-    database_.statement(Database::Statement::reads);
-    database_.end_relay_transaction();
+    store_.statement(RelayStore::Statement::reads);
+    store_.end_transaction();
     current_ = nullptr;
 }
 
@@ -38,7 +39,7 @@ int
 SimSource::roll_back(const char *what, int) noexcept
 {
     trace_.say("rolled back: %s", what);
-    database_.roll_back_relay();
+    store_.roll_back();
     return 1;
 }
 
@@ -52,7 +53,7 @@ SimSource::take_snapshot(XidSnapshot &snapshot)
 bool
 SimSource::scan(WindowKeys &keys)
 {
-    database_.statement(Database::Statement::reads);
+    store_.statement(RelayStore::Statement::reads);
     Lsn lsn = 0;
     for (std::size_t i = 0; i < keys.ranges().size(); i++)
     {
@@ -95,13 +96,17 @@ SimSource::set_event(const EventRow *row, Event &event)
 bool
 SimSource::fetch(const EventKey &key, Event &event)
 {
-    return set_event(database_.fetch(key.locator), event);
+    const EventRow *row = database_.fetch(key.locator);
+    if (row == nullptr || filters_.takes(row->xid, row->type))
+        return set_event(row, event);
+    skipped_++;
+    return set_event(nullptr, event);
 }
 
 bool
 SimSource::find(const EventNumbers &numbers, Event &event)
 {
-    database_.look_at_row();
+    clock_.advance(database_.cost_of_a_row());
     return set_event(database_.find(numbers.slot, static_cast<Xid>(numbers.xid), numbers.seq),
                      event);
 }
@@ -149,10 +154,10 @@ SimSource::save(const Position &position, std::int64_t published_total)
 {
     if (database_.is_locked(Table::position))
         return SaveResult::locked;
-    database_.begin_relay_transaction();
-    database_.statement(Database::Statement::writes);
-    database_.change().position = {position.from, position.to, position.last_seq, published_total};
-    database_.end_relay_transaction();
+    store_.begin_transaction();
+    store_.statement(RelayStore::Statement::writes);
+    store_.change().position = {position.from, position.to, position.last_seq, published_total};
+    store_.end_transaction();
     written_ = true;
     trace_.say("the position is %s | %s | %lld", position.from.to_text().c_str(),
                position.to.to_text().c_str(), static_cast<long long>(position.last_seq));
@@ -160,10 +165,13 @@ SimSource::save(const Position &position, std::int64_t published_total)
 }
 
 void
-SimSource::tick(const XidSnapshot &)
+SimSource::tick(const XidSnapshot &snapshot)
 {
-    if (!database_.is_locked(Table::ticks))
-        database_.statement(Database::Statement::writes);
+    if (database_.is_locked(Table::ticks))
+        return;
+    store_.statement(RelayStore::Statement::writes);
+    if (filters_.is_default())
+        database_.add_tick(snapshot);
 }
 
 void
@@ -183,10 +191,10 @@ SimSource::load_routes()
 {
     if (database_.is_locked(Table::routes))
         return RoutesRead::locked;
-    database_.statement(Database::Statement::reads);
+    store_.statement(RelayStore::Statement::reads);
     loaded_version_ = database_.routes_version();
-    topics_ = database_.tables().topics;
-    blocks_ = database_.tables().blocks;
+    topics_ = database_.routes().topics;
+    blocks_ = database_.routes().blocks;
     return RoutesRead::current;
 }
 

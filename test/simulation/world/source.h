@@ -1,10 +1,9 @@
 // The engine's view of the simulated database.
 #pragma once
 
-#include "database.h"
+#include "relay_store.h"
 
 #include "bgworker/engine/deliveries.h"
-#include "bgworker/engine/replays.h"
 #include "bgworker/engine/source.h"
 
 #include <string>
@@ -17,7 +16,7 @@ namespace outbox::sim
 class SimSource final : public Source, public Deliveries
 {
 public:
-    SimSource(SimClock &clock, Trace &trace, Database &database);
+    SimSource(SimClock &clock, Trace &trace, Database &database, RelayStore &store);
 
     // --- Source ---
     Opened begin() override;
@@ -28,7 +27,7 @@ public:
     bool scan(WindowKeys &keys) override;
     bool is_safe_on_standbys() override;
     bool fetch(const EventKey &key, Event &event) override;
-    std::uint64_t skipped() const noexcept override { return 0; }
+    std::uint64_t skipped() const noexcept override { return skipped_; }
     bool find(const EventNumbers &numbers, Event &event) override;
     bool read_line(Event &event, Failure &why) override;
     bool build(Event &event, Record &record, Failure &why) override;
@@ -68,7 +67,8 @@ public:
     void rows_of_key(std::string_view key, std::int64_t after, int count,
                      std::vector<MovedRow> &rows) override;
     bool move_to_topic(std::int64_t seq, std::string_view topic, Lane lane) override;
-    void remove_delivered(std::vector<std::int64_t> &seqs) override;
+    std::size_t remove_delivered(std::vector<std::int64_t> &seqs) override;
+    void count_published(std::size_t count) override;
     bool is_paused() override;
 
     // For who runs the relay.
@@ -86,6 +86,9 @@ private:
     SimClock &clock_;
     Trace &trace_;
     Database &database_;
+    RelayStore &store_;
+    const FilterHistory filters_; // as it was when the process started
+    std::uint64_t skipped_ = 0;
     const EventRow *current_ = nullptr; // fetched or found last
     std::string topic_;
     std::string key_;
@@ -102,18 +105,6 @@ private:
     std::uint64_t backlog_base_ = 0;
     bool must_end_ = false;
     bool written_ = false;
-};
-
-// Nobody asks for replays, so far.
-class NoReplays final : public Replays
-{
-public:
-    Found look_at(const ReplayRequest &) override { return Found::running; }
-    Taken take(ReplayRequest &) override { return Taken::none; }
-    bool save(const ReplayRequest &, const char *) override { return true; }
-    bool begin() override { return false; }
-    void end() override {}
-    void read_chunk(const ReplayRequest &, std::int64_t, std::vector<EventNumbers> &) override {}
 };
 
 } // namespace outbox::sim

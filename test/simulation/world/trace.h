@@ -17,6 +17,8 @@ public:
     Trace(const SimClock &clock, bool in_words) : clock_(clock), in_words_(in_words) {}
 
     bool in_words() const noexcept { return in_words_; }
+    // What is said from now on is said of this subscription.
+    void is_about(const char *subscription) noexcept { subject_ = subscription; }
 
     __attribute__((format(printf, 2, 3))) void say(const char *format, ...)
     {
@@ -35,7 +37,7 @@ public:
         char time[32];
         std::snprintf(time, sizeof(time), "%10.6f  ",
                       static_cast<double>(clock_.at() - kBegin) / kSecond);
-        lines_.push_back(std::string(time) + text);
+        lines_.push_back(std::string(time) + subject_ + text);
     }
 
     // Of what happened and when; of all words only if it is told in words.
@@ -48,6 +50,7 @@ public:
 private:
     const SimClock &clock_;
     const bool in_words_;
+    const char *subject_ = "";
     std::uint64_t hash_ = 14695981039346656037U;
     std::uint64_t hash_in_words_ = 14695981039346656037U;
     std::vector<std::string> lines_;

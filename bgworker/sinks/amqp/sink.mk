@@ -1,0 +1,3 @@
+# librabbitmq, for RabbitMQ.
+SINK_amqp_PKGS := librabbitmq
+SINK_amqp_DEV := librabbitmq-dev

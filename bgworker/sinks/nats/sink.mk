@@ -1,0 +1,2 @@
+SINK_nats_PKGS := libnats
+SINK_nats_DEV := libnats-dev
