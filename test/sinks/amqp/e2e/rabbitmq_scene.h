@@ -17,10 +17,7 @@ RabbitMqServer &rabbitmq();
 constexpr auto kRabbitLimit = std::chrono::seconds(60);
 const std::string kRabbitName = "rabbit";
 
-// RabbitMQ 3 may find no route through a topic exchange after a crash, though it lists its bindings
-// (rabbitmq-server's issues 2079, 4236 and 5075). Tests that end it by force have an exchange of
-// another type, and a subscription that does not give its events up soon.
-const std::string kOutlivesCrashes = "fanout";
+// For a subscription that does not give its events up soon.
 const std::string kPatient = R"({"max_attempts": 1000})";
 
 // A database with a subscription to a RabbitMQ, of which a queue gets all.

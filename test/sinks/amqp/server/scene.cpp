@@ -26,10 +26,10 @@ stop_shared_server()
     server.reset();
 }
 
-Scene::Scene(const AmqpClient::Arguments &queue_arguments)
+Scene::Scene(const AmqpClient::Arguments &queue_arguments, const std::string &type)
     : exchange(unique_name("exchange")), queue(unique_name("queue")), client(shared_server().port())
 {
-    client.declare_exchange(exchange);
+    client.declare_exchange(exchange, type);
     client.declare_queue(queue, queue_arguments);
     client.bind(queue, exchange);
 }

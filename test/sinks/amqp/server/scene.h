@@ -15,7 +15,8 @@ void stop_shared_server();
 // An exchange and a queue that gets all of it, with names of their own.
 struct Scene
 {
-    explicit Scene(const AmqpClient::Arguments &queue_arguments = {});
+    explicit Scene(const AmqpClient::Arguments &queue_arguments = {},
+                   const std::string &type = "topic");
 
     amqp::Settings settings() const { return settings_for(shared_server().port(), exchange); }
 

@@ -39,10 +39,20 @@ public:
                 return condition();
             });
     }
-    bool run_for(std::size_t messages)
+    testing::AssertionResult run_for(std::size_t messages)
     {
-        const std::size_t before = driver_.ear().acked.size();
-        return run_until([&] { return driver_.ear().acked.size() >= before + messages; });
+        const AmqpEar &ear = driver_.ear();
+        const std::size_t before = ear.acked.size();
+        if (run_until([&] { return ear.acked.size() >= before + messages; }))
+            return testing::AssertionSuccess();
+        testing::AssertionResult failure = testing::AssertionFailure();
+        failure << ear.acked.size() - before << " acknowledged, " << ear.refused.size()
+                << " refused";
+        if (!ear.refused.empty())
+            failure << ", the last for: " << ear.refused.back().failure.text;
+        if (!ear.troubles.empty())
+            failure << "; the last trouble: " << ear.troubles.back().text;
+        return failure;
     }
     bool run_until_trouble(const std::string &text)
     {
@@ -94,7 +104,7 @@ TEST(AmqpTrouble, ConnectionClosedByAnOperatorLosesNothing)
 
 TEST(AmqpTrouble, KilledServerThatComesBackLosesNothing)
 {
-    Scene scene;
+    Scene scene({}, kOutlivesCrashes);
     AmqpDriver driver(scene.settings());
     Traffic traffic(scene, driver);
     ASSERT_TRUE(traffic.run_for(500));
