@@ -49,7 +49,7 @@ public:
         failure << ear.acked.size() - before << " acknowledged, " << ear.refused.size()
                 << " refused";
         if (!ear.refused.empty())
-            failure << ", the last for: " << ear.refused.back().failure.text;
+            failure << ", the first for: " << ear.refused.front().failure.text;
         if (!ear.troubles.empty())
             failure << "; the last trouble: " << ear.troubles.back().text;
         return failure;
