@@ -1,6 +1,6 @@
 // What RabbitMQ, or whoever runs it, does to a connection. No message is given up for it, and none
 // is lost.
-#include "scene.h"
+#include "traffic.h"
 
 #include "support/seed.h"
 #include "support/workspace.h"
@@ -21,70 +21,6 @@ namespace
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
-
-// Keeps some hundred messages under way until it is told to stop; then all have to be there.
-class Traffic
-{
-public:
-    Traffic(Scene &scene, AmqpDriver &driver) : scene_(scene), driver_(driver) {}
-
-    // Until the condition holds.
-    template <class Condition> bool run_until(Condition &&condition)
-    {
-        return driver_.serve_until(
-            [&]
-            {
-                while (driver_.publisher().outstanding() < 300)
-                    sent_.insert(driver_.produce("a", std::to_string(sent_.size() % 50)));
-                return condition();
-            });
-    }
-    testing::AssertionResult run_for(std::size_t messages)
-    {
-        const AmqpEar &ear = driver_.ear();
-        const std::size_t before = ear.acked.size();
-        if (run_until([&] { return ear.acked.size() >= before + messages; }))
-            return testing::AssertionSuccess();
-        testing::AssertionResult failure = testing::AssertionFailure();
-        failure << ear.acked.size() - before << " acknowledged, " << ear.refused.size()
-                << " refused";
-        if (!ear.refused.empty())
-            failure << ", the first for: " << ear.refused.front().failure.text;
-        if (!ear.troubles.empty())
-            failure << "; the last trouble: " << ear.troubles.back().text;
-        return failure;
-    }
-    bool run_until_trouble(const std::string &text)
-    {
-        return run_until([&] { return driver_.ear().has_trouble(text); });
-    }
-
-    void expect_all_there()
-    {
-        ASSERT_TRUE(driver_.serve_until_settled());
-        EXPECT_TRUE(driver_.ear().refused.empty());
-        std::set<std::uint64_t> there;
-        std::map<std::string, std::uint64_t> last;
-        AmqpClient client(shared_server().port());
-        for (const AmqpMessage &message : client.get_all(scene_.queue))
-        {
-            const std::uint64_t tag = std::stoull(message.body);
-            std::uint64_t &before = last[message.header("key")];
-            // The first copies are in order.
-            if (there.insert(tag).second)
-            {
-                EXPECT_GT(tag, before);
-                before = tag;
-            }
-        }
-        EXPECT_EQ(there, sent_);
-    }
-
-private:
-    Scene &scene_;
-    AmqpDriver &driver_;
-    std::set<std::uint64_t> sent_;
-};
 
 TEST(AmqpTrouble, ConnectionClosedByAnOperatorLosesNothing)
 {
@@ -436,82 +372,6 @@ TEST(AmqpTrouble, MessageForWhichTheChannelIsClosedIsFoundAmongTheOthers)
         EXPECT_TRUE(given.failure.too_large);
     }
     EXPECT_TRUE(driver.ear().troubles.empty());
-}
-
-amqp::Settings
-tls_settings(const Scene &scene)
-{
-    amqp::Settings settings = scene.settings();
-    settings.host = "localhost";
-    settings.port = shared_server().tls_port();
-    settings.tls.on = true;
-    settings.tls.ca_file = shared_server().directory() / "ca.pem";
-    return settings;
-}
-
-TEST(AmqpTls, MessagesArrive)
-{
-    Scene scene;
-    amqp::Settings settings = tls_settings(scene);
-    settings.tls.cert_file = shared_server().directory() / "client.pem";
-    settings.tls.key_file = shared_server().directory() / "client.key";
-    AmqpDriver driver(settings);
-    Traffic traffic(scene, driver);
-    ASSERT_TRUE(traffic.run_for(1000));
-    (void) driver.produce("a", "large", std::string(1000000, 'x'));
-    ASSERT_TRUE(driver.serve_until_settled());
-    EXPECT_TRUE(driver.ear().troubles.empty());
-}
-
-TEST(AmqpTls, CertificateOfAnotherHostIsNotTrusted)
-{
-    Scene scene;
-    amqp::Settings settings = tls_settings(scene);
-    settings.host = "127.0.0.1";
-    AmqpDriver driver(settings);
-    ASSERT_TRUE(driver.serve_until_trouble("cannot connect with TLS"));
-    EXPECT_THAT(driver.ear().troubles.front().hint, HasSubstr("for the host"));
-}
-
-// librabbitmq would wait for the passphrase at the terminal.
-TEST(AmqpTls, AKeyWithAPassphraseIsNamed)
-{
-    Scene scene;
-    amqp::Settings settings = tls_settings(scene);
-    const std::string key = shared_server().directory() / unique_name("encrypted.key");
-    (void) run_or_throw(Command({"openssl", "rsa", "-aes256", "-passout", "pass:x", "-in",
-                                 shared_server().directory() / "client.key", "-out", key}));
-    settings.tls.cert_file = shared_server().directory() / "client.pem";
-    settings.tls.key_file = key;
-    AmqpDriver driver(settings);
-    ASSERT_TRUE(driver.serve_until_trouble("passphrase"));
-    EXPECT_THAT(driver.ear().troubles.front().text, HasSubstr(key));
-}
-
-TEST(AmqpTls, ACertificateThatRabbitMqRefusesIsNamed)
-{
-    Scene scene;
-    amqp::Settings settings = tls_settings(scene);
-    const std::string dir = shared_server().directory() / unique_name("stranger");
-    (void) run_or_throw(
-        Command({"openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj",
-                 "/CN=stranger", "-keyout", dir + ".key", "-out", dir + ".pem"}));
-    settings.tls.cert_file = dir + ".pem";
-    settings.tls.key_file = dir + ".key";
-    AmqpDriver driver(settings);
-    ASSERT_TRUE(driver.serve_until_trouble(dir + ".pem"));
-    EXPECT_THAT(driver.ear().troubles.front().hint, HasSubstr("RabbitMQ's log"));
-}
-
-TEST(AmqpTls, UnknownAuthorityIsNotTrusted)
-{
-    Scene scene;
-    amqp::Settings settings = tls_settings(scene);
-    settings.tls.ca_file = shared_server().directory() / "client.pem";
-    AmqpDriver driver(settings);
-    ASSERT_TRUE(driver.serve_until_trouble("cannot connect with TLS"));
-    EXPECT_THAT(driver.ear().troubles.front().text, HasSubstr(settings.tls.ca_file));
-    EXPECT_THAT(driver.ear().troubles.front().hint, HasSubstr("ca_file"));
 }
 
 } // namespace
