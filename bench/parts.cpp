@@ -100,7 +100,10 @@ parts()
 
         {"application", "What the application pays", true,
          [](const Options &options)
-         { return per_round(options, 5 * (options.application.seconds + 1) + 30); },
+         {
+             constexpr int kRuns = 6 * 3; // ways to write, query modes
+             return per_round(options, kRuns * (options.application.seconds + 1.0) + 30);
+         },
          [](Servers &servers, const Options &options) {
              return to_json(measure_application_cost(servers, options.application, options.rounds));
          }},

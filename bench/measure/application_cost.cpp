@@ -35,6 +35,7 @@ struct Way
 constexpr Way kWays[] = {
     {"none", "no event", ""},
     {"classic", "INSERT into a classic outbox table", kClassicScript},
+    {"partitioned", "INSERT into the same table, in partitions", kPartitionedScript},
     {"emit", "outbox.emit()", kEmitScript},
     {"events", "INSERT INTO outbox.events", kEvents},
     {"message", "pg_logical_emit_message()", kMessage},
@@ -44,6 +45,7 @@ void
 make_tables(const Database &database)
 {
     make_classic_outbox(database);
+    make_partitioned_outbox(database);
     test::Db db = database.connect();
     db.exec("create extension pg_walinspect");
     db.exec("create table bench_accounts (id int primary key, balance bigint not null) "
@@ -53,7 +55,7 @@ make_tables(const Database &database)
 }
 
 void
-measure_clients(Servers &servers, const Database &database, const Way &way,
+measure_clients(Servers &servers, const Database &database, const Way &way, const char *query_mode,
                 const ApplicationOptions &options, WriteWay &result)
 {
     database.connect().exec("checkpoint");
@@ -61,14 +63,17 @@ measure_clients(Servers &servers, const Database &database, const Way &way,
         kRandomNumber +
         std::string("begin;\nupdate bench_accounts set balance = balance + 1 where id = :n;\n") +
         way.sql + "commit;\n";
-    const PgbenchRun run = run_pgbench(servers, database, script, options.clients, options.seconds);
-    result.rates.push_back(run.rate());
-    for (const auto &[name, fraction] :
-         {std::pair{"p50", 0.5}, {"p95", 0.95}, {"p99", 0.99}, {"max", 1.0}})
-        result.ms[name].push_back(percentile(run.milliseconds, fraction));
-    std::cerr << fmt::format("  {:<8} {:>8.0f} transactions/s  p50 {:.2f} ms  p99 {:.2f} ms\n",
-                             way.name, result.rates.back(), result.ms["p50"].back(),
-                             result.ms["p99"].back());
+    const PgbenchRun run =
+        run_pgbench(servers, database, script, options.clients, options.seconds, 0, query_mode);
+    WriteWay::Mode &mode = result.modes[query_mode];
+    mode.rates.push_back(run.rate());
+    mode.cpu_microseconds.push_back(run.cpu_microseconds);
+    if (query_mode == std::string(kPrepared))
+        for (const auto &[name, fraction] :
+             {std::pair{"p50", 0.5}, {"p95", 0.95}, {"p99", 0.99}, {"max", 1.0}})
+            result.ms[name].push_back(percentile(run.milliseconds, fraction));
+    std::cerr << fmt::format("  {:<11} {:<8} {:>8.0f} transactions/s  CPU {:.1f} us\n", way.name,
+                             query_mode, run.rate(), run.cpu_microseconds);
 }
 
 // Writes the events, waits until `published`, and counts the WAL of both.
@@ -148,11 +153,12 @@ measure_application_cost(Servers &servers, const ApplicationOptions &options, in
             const Database database(servers, fmt::format("application_{}", round));
             make_tables(database);
             // Each round begins with another one.
-            for (size_t i = 0; i < std::size(kWays); i++)
-            {
-                const size_t way = (i + static_cast<size_t>(round)) % std::size(kWays);
-                measure_clients(servers, database, kWays[way], options, result.ways[way]);
-            }
+            for (const char *mode : kQueryModes)
+                for (size_t i = 0; i < std::size(kWays); i++)
+                {
+                    const size_t way = (i + static_cast<size_t>(round)) % std::size(kWays);
+                    measure_clients(servers, database, kWays[way], mode, options, result.ways[way]);
+                }
         }
         measure_wal(servers, round, options.wal_events, result.wal);
     }
@@ -166,7 +172,10 @@ to_json(const ApplicationResult &result)
                                   {"seconds", result.options.seconds}};
     for (const WriteWay &way : result.ways)
     {
-        all["ways"][way.name] = {{"title", way.title}, {"transactions_per_second", way.rates}};
+        all["ways"][way.name] = {{"title", way.title}};
+        for (const auto &[mode, of] : way.modes)
+            all["ways"][way.name][mode] = {{"transactions_per_second", of.rates},
+                                           {"cpu_microseconds", of.cpu_microseconds}};
         for (const auto &[name, values] : way.ms)
             all["ways"][way.name]["ms"][name] = values;
     }

@@ -18,13 +18,16 @@ constexpr const char *kRandomNumber = "\\set n random(0, 9999)\n";
 constexpr const char *kClassicScript =
     "insert into classic_outbox (id, aggregate_type, aggregate_id, type, payload) "
     "values (gen_random_uuid(), :type, 'order-' || :n::text, :event, :payload);\n";
+constexpr const char *kPartitionedScript =
+    "insert into partitioned_outbox (id, aggregate_type, aggregate_id, type, payload) "
+    "values (gen_random_uuid(), :type, 'order-' || :n::text, :event, :payload);\n";
 constexpr const char *kEmitScript =
     "select outbox.emit(:type, 'order-' || :n::text, :event, :payload);\n";
 
 struct ApplicationOptions
 {
     int clients = 8;
-    int seconds = 10;       // of a round of each way
+    int seconds = 5;        // of a round of each way, in each query mode
     int wal_events = 10000; // whose WAL is counted
 };
 
@@ -34,8 +37,13 @@ struct WriteWay
 {
     std::string name;
     std::string title;
-    std::vector<double> rates;                     // transactions a second, each round
-    std::map<std::string, std::vector<double>> ms; // p50, p95, p99, max, each round
+    struct Mode
+    {
+        std::vector<double> rates;            // transactions a second, each round
+        std::vector<double> cpu_microseconds; // of the backends for a transaction, each round
+    };
+    std::map<std::string, Mode> modes;             // by pgbench's query mode
+    std::map<std::string, std::vector<double>> ms; // p50, p95, p99, max, each round; if prepared
 };
 
 // Bytes of WAL for an event in a transaction of its own, from there until it is published.

@@ -49,29 +49,16 @@ void
 run_clients(Servers &servers, const Database &database, const char *sql, int seconds,
             ClientGrowth &growth)
 {
-    constexpr double kMicroseconds = 1e6;
     database.connect().exec("checkpoint");
-    const pid_t postmaster = servers.postgresql.postmaster().pid();
     PgbenchRun run;
-    const double before = ended_children_cpu_seconds(postmaster);
     const auto work = [&]
     {
         run = run_pgbench(servers, database, std::string(kRandomNumber) + sql, growth.clients,
                           seconds);
     };
     growth.backend_memory = std::max(growth.backend_memory, most_backend_memory(database, work));
-    // pgbench's connections have ended, and the server has heard of it soon.
-    const auto all_ended = [&]
-    {
-        return database.connect().value("select count(*) from pg_stat_activity where datname = "
-                                        "current_database() and application_name = 'pgbench'") ==
-               "0";
-    };
-    if (!test::wait_until(kLimit, all_ended))
-        throw std::runtime_error("the backends of pgbench do not end");
     growth.rates.push_back(run.rate());
-    growth.cpu_microseconds.push_back((ended_children_cpu_seconds(postmaster) - before) *
-                                      kMicroseconds / static_cast<double>(run.milliseconds.size()));
+    growth.cpu_microseconds.push_back(run.cpu_microseconds);
     std::cerr << fmt::format("  {:<10} {:>2} clients  {:>8.0f} events/s  CPU {:6.1f} us\n",
                              growth.name, growth.clients, growth.rates.back(),
                              growth.cpu_microseconds.back());

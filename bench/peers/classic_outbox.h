@@ -19,6 +19,10 @@ constexpr const char *kClassicInsertInput =
 // that.
 void make_classic_outbox(const Database &database);
 
+// The same in partitions by day, as many as outbox.events has, of which old ones can be emptied as
+// that table's are. Its name is partitioned_outbox.
+void make_partitioned_outbox(const Database &database);
+
 // Commits events to it, as outbox.emit() gets them for the relay: see fill().
 void fill_classic_outbox(const Database &database, int64_t events);
 
