@@ -45,12 +45,12 @@ Engine::deliveries_changed() noexcept
     replay_.look_soon();
 }
 
-// Where backends look before they emit: one read for each event.
+// Where backends look before they emit: one read for each event. `less`: so many wait again.
 void
-Engine::show_backlog() noexcept
+Engine::show_backlog(std::uint64_t less) noexcept
 {
     if (publisher_.backlog_known())
-        world_.source.show_backlog(publisher_.backlog_base(), publisher_.backlog_counted());
+        world_.source.show_backlog(publisher_.backlog_base() - less, publisher_.backlog_counted());
 }
 
 // Returns when the position is to be written, in ms; -1: not before something happens. What cannot
@@ -91,8 +91,9 @@ Engine::publish(Steady now, bool may_be_news)
             wait_ms = publisher_.recover(now);
             publisher_.connect();
             // What is published behind a position that is locked would come again after a crash.
-            step_ =
-                saved_ == SaveResult::locked ? StepResult::locked : publisher_.publish(may_be_news);
+            step_ = saved_ == SaveResult::locked && !OUTBOX_MUTANT(publishes_unsaved)
+                        ? StepResult::locked
+                        : publisher_.publish(may_be_news);
         });
     if (!good)
     {
@@ -152,7 +153,8 @@ Engine::replay()
     constexpr std::size_t kFew = 1000; // on their way, as always under load
     const bool may_send = step_ == StepResult::idle && publisher_.outstanding() < kFew &&
                           publisher_.is_connected() && !publisher_.backing_off() &&
-                          !publisher_.paused() && gone() == nullptr;
+                          (!publisher_.paused() || OUTBOX_MUTANT(replays_paused)) &&
+                          gone() == nullptr;
     const long wait_ms =
         replay_.step({may_send, publisher_.last_published().steady}, world_.clock.steady());
     if (replay_.left().cls == FailureClass::gone)
@@ -176,8 +178,9 @@ Engine::save_last()
     if (!setting_aside_.run([&] { publisher_.note_last(); }))
         publisher_.rolled_back();
     (void) save(true);
-    (void) saving_replay_.run([&] { replay_.save_now(world_.clock.steady()); });
-    show_backlog();
+    if (!OUTBOX_MUTANT(forgets_last_replayed))
+        (void) saving_replay_.run([&] { replay_.save_now(world_.clock.steady()); });
+    show_backlog(publisher_.unsaved()); // as the next process counts from what is written
     return saved_;
 }
 

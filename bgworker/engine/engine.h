@@ -77,7 +77,7 @@ public:
 private:
     long publish(Steady now, bool may_be_news);
     long save(bool at_once);
-    void show_backlog() noexcept;
+    void show_backlog(std::uint64_t less = 0) noexcept;
 
     const World world_;
     Publisher publisher_;

@@ -40,6 +40,12 @@ set_failure(Failure &failure, FailureClass cls, const char *name, const char *fo
     copy_cut(failure.text, text);
 }
 
+void
+set_hint(Failure &failure, std::string_view hint) noexcept
+{
+    copy_cut(failure.hint, hint);
+}
+
 const char *
 name_of(FailureClass cls) noexcept
 {

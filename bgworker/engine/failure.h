@@ -2,6 +2,8 @@
 // passed on.
 #pragma once
 
+#include <string_view>
+
 namespace outbox
 {
 
@@ -32,6 +34,9 @@ enum class FailureClass : unsigned char
 // contain a secret that was given in the settings.
 struct Failure
 {
+    // Most events need a failure that says nothing, so of the texts only the ends are written.
+    Failure() noexcept { name[0] = text[0] = hint[0] = '\0'; }
+
     FailureClass cls = FailureClass::none;
     // The record may have arrived although it is reported as failed; sending it again may repeat
     // it.
@@ -50,14 +55,17 @@ struct Failure
     // The sink's own number, for its tests; the engine never looks at it.
     int code = 0;
     // The destination's name for it, such as MSG_SIZE_TOO_LARGE.
-    char name[64] = "";
-    char text[1280] = "";
-    char hint[256] = "";
+    char name[64];
+    char text[1280];
+    char hint[256];
 };
 
 // Fills `failure`; `format` is printf's, and the text is cut to fit.
 void set_failure(Failure &failure, FailureClass cls, const char *name, const char *format,
                  ...) noexcept __attribute__((format(printf, 4, 5)));
+
+// Cut to fit.
+void set_hint(Failure &failure, std::string_view hint) noexcept;
 
 // The name of a class, for logs and tests.
 const char *name_of(FailureClass cls) noexcept;

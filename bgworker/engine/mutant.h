@@ -44,8 +44,19 @@ enum class Mutant : unsigned char
     keeps_old_lanes,        // of rows that were written by another key
     forgets_new_lanes,      // that such rows have got, until all have been looked at
     counts_apart,           // what was published, in another transaction than its row goes
+    exceeds_bytes,          // that may be in flight, by the last event
+    forgets_last_seq,       // of the position, at a start, so that the next one goes back
+    saves_rarely,           // the position, as if writing it took a thousand times as long
+    saves_not_at_end,       // what was acknowledged since it was written last
+    ticks_ahead,            // that all of the window is published, when it has begun
+    publishes_unsaved,      // ever more, while the position is locked
+    passes_held_paused,     // what is held in memory goes out while the relay is paused
+    replays_paused,         // goes on with a replay, the same
+    shows_less_waiting,     // as backlog, without what is in flight
+    forgets_last_replayed,  // how far a replay was when the relay ends
     count,
     // These need a history of their own, that was made or found for them.
+    reads_past_held,           // while what is held goes out
     counts_before_end,         // what is set aside, when its step may still be rolled back
     topic_waits_for_partition, // which does not acknowledge
     head_waits_for_partition,  // of its line, for what another line has on its way there
@@ -88,6 +99,10 @@ enum class Mutant : unsigned char
     tells_again,                // that a topic is refused, in the log
     waits_for_topic_too,        // as long as if others had not waited before
     asks_anew,                  // whether a topic is there, with each producer
+    tries_at_once,              // again, whatever its attempts
+    tries_each_round,           // what cannot be written, as long as the disk is full
+    takes_stuck_for_turn,       // what a sink has begun to send, and is not answered
+    takes_turn_for_stuck,       // of what a sink has not begun to send
     tries_culprits_along,       // with others, which come back without having been sent
     forgets_partitions_of_rows, // when an event of their key is read again and its topic is gone
     takes_row_for_answer,       // of a partition, when an event of it was set aside
@@ -125,6 +140,7 @@ enum class Mutant : unsigned char
     reads_other_position,  // when its relay starts anew
     empties_under_replays, // that have not ended
     replays_less,          // what was on its way when the sink had ended
+    writes_left_out_again, // the position, for what was not taken before
     forgets_left_out       // that a position is to be written when all behind it is not taken
 };
 

@@ -112,9 +112,9 @@ topic_lane(std::string_view topic) noexcept
 }
 
 Lane
-partition_lane(std::string_view topic, std::int32_t partition) noexcept
+partition_lane(Lane topic, std::int32_t partition) noexcept
 {
-    return make(hash_topic(topic) + static_cast<std::uint32_t>(partition) * kSpread, kPartition);
+    return make((topic >> kKindBits) + static_cast<std::uint32_t>(partition) * kSpread, kPartition);
 }
 
 Lane

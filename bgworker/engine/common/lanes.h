@@ -24,7 +24,7 @@ using Lane = std::uint64_t;
 void set_lane_key(const SipKey &key) noexcept;
 
 Lane topic_lane(std::string_view topic) noexcept;
-Lane partition_lane(std::string_view topic, std::int32_t partition) noexcept;
+Lane partition_lane(Lane topic, std::int32_t partition) noexcept;
 Lane key_lane(std::string_view topic, std::string_view key) noexcept;
 
 // What the stored lane of an event with this topic and key is by the key of now: the same, unless

@@ -22,7 +22,7 @@ Progress::reset(const Position &position)
         windows.push_back({position.to, tail_, false});
     from_ = std::move(from);
     windows_ = std::move(windows);
-    last_seq_ = windows_.empty() ? 0 : position.last_seq;
+    last_seq_ = windows_.empty() || OUTBOX_MUTANT(forgets_last_seq) ? 0 : position.last_seq;
     forgotten_ += tail_ - head_;
     head_ = tail_;
     in_flight_ = 0;
@@ -57,7 +57,8 @@ Progress::has_room(std::size_t bytes, std::size_t max_bytes) const noexcept
 {
     if (behind_prefix() == 0)
         return true;
-    return behind_prefix() < ring_.size() && bytes_ + bytes <= max_bytes;
+    return behind_prefix() < ring_.size() &&
+           (OUTBOX_MUTANT(exceeds_bytes) ? bytes_ : bytes_ + bytes) <= max_bytes;
 }
 
 bool

@@ -22,14 +22,13 @@ public:
     LineGate(const Lines &lines, const Flights &flights, Clock &clock, const Event &event,
              const DeliveryRow &row, bool attempt, bool alone)
         : lines_(lines), flights_(flights), clock_(clock), topic_(topic_lane(event.topic)),
-          key_(key_lane(event.topic, event.key)), topic_name_(event.topic), row_(row),
-          attempt_(attempt), alone_(alone)
+          key_(key_lane(event.topic, event.key)), row_(row), attempt_(attempt), alone_(alone)
     {
     }
 
     bool may_pass(std::int32_t partition) const noexcept override
     {
-        partition_ = partition == kKeyIsPartition ? key_ : partition_lane(topic_name_, partition);
+        partition_ = partition == kKeyIsPartition ? key_ : partition_lane(topic_, partition);
         for (const Lane lane : {partition_, key_})
         {
             if (row_.lane == key_ || row_.lane == lane || lines_.is_clear(lane))
@@ -67,7 +66,6 @@ private:
     Clock &clock_;
     const Lane topic_;
     const Lane key_;
-    const std::string_view topic_name_;
     const DeliveryRow &row_;
     const bool attempt_;
     const bool alone_;

@@ -1,6 +1,7 @@
 // How many committed events are not published.
 #pragma once
 
+#include "bgworker/engine/mutant.h"
 #include "bgworker/engine/source.h"
 
 namespace outbox
@@ -45,7 +46,9 @@ public:
     std::uint64_t base(std::uint64_t acknowledged, std::size_t remaining,
                        std::size_t behind) const noexcept
     {
-        return goes_back_ ? base_before_ + acknowledged : mark_ - remaining - behind;
+        if (goes_back_)
+            return base_before_ + acknowledged;
+        return mark_ - remaining - (OUTBOX_MUTANT(shows_less_waiting) ? 0 : behind);
     }
     bool is_known() const noexcept { return known_; }
     // Whether what was there before the server started is included.

@@ -37,7 +37,10 @@ public:
     // Throws std::bad_alloc.
     void add(Lane lane, std::uint64_t tag, bool for_topic)
     {
-        lines_.try_emplace(lane, Line{{}, for_topic}).first->second.tags.push_back(tag);
+        const auto [line, is_new] = lines_.try_emplace(lane);
+        if (is_new)
+            line->second.for_topic = for_topic;
+        line->second.tags.push_back(tag);
     }
     // One that the sink has given back comes before what was held since.
     void take_back(Lane lane, std::uint64_t tag)
@@ -62,21 +65,28 @@ public:
         return false;
     }
 
-    void clear() noexcept { lines_.clear(); }
+    void clear() noexcept
+    {
+        lines_.clear();
+        flowing_ = false;
+    }
 
     // There is news of topics.
     void note_news() noexcept { news_ = true; }
+    // The look before has ended only for lack of time, while a line went out.
+    bool is_flowing() const noexcept { return flowing_ && !is_empty(); }
     // Whether it is time to try what is held again.
     bool is_due(Steady now) const noexcept
     {
         constexpr int kHeldMs = 20;
-        return !is_empty() && (news_ || has_passed(looked_at_, now, kHeldMs));
+        return !is_empty() && (news_ || flowing_ || has_passed(looked_at_, now, kHeldMs));
     }
     // The lanes to be tried now, beginning where the look before has stopped. Throws
     // std::bad_alloc.
     const std::vector<Lane> &begin_look(Steady now)
     {
         constexpr int kTopicsMs = 100; // that one is not described for too long is no news
+        flowing_ = false;
         with_topics_ = std::exchange(news_, false) ||
                        (has_passed(topics_at_, now, kTopicsMs) && !OUTBOX_MUTANT(looks_with_news));
         looked_at_ = now;
@@ -91,11 +101,13 @@ public:
                     lanes_.end());
         return lanes_;
     }
-    // The look ends before its end, at this lane; the next one continues.
-    void stop_look(Lane at) noexcept
+    // The look ends before its end, at this lane, and the next one continues; at once if it
+    // was flowing.
+    void stop_look(Lane at, bool flowing) noexcept
     {
         next_ = at;
         news_ = with_topics_;
+        flowing_ = flowing;
     }
 
     const std::unordered_map<Lane, Line> &lines() const noexcept { return lines_; }
@@ -107,6 +119,7 @@ private:
     Steady topics_at_; // the last look at those that wait for a topic
     bool news_ = false;
     bool with_topics_ = false;
+    bool flowing_ = false;
     Lane next_ = 0;
 };
 

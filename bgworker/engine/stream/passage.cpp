@@ -23,8 +23,7 @@ class Passage::Gate final : public PartitionGate
 {
 public:
     Gate(const Passage &owner, const Passing &passing) noexcept
-        : owner_(owner), passing_(passing), whole_(topic_lane(passing.event.topic)),
-          key_(key_lane(passing.event.topic, passing.event.key))
+        : owner_(owner), passing_(passing), whole_(topic_lane(passing.event.topic))
     {
     }
 
@@ -36,21 +35,20 @@ public:
     {
         if (is_empty())
             return false;
-        return is_behind_held(key_) || (passing_.from == 0 && is_behind_held(whole_)) ||
-               (passing_.moved && is_behind(key_)) ||
+        return is_behind_held(key()) || (passing_.from == 0 && is_behind_held(whole_)) ||
+               (passing_.moved && is_behind(key())) ||
                (owner_.lines_.is_before(whole_, passing_.tag) && is_behind(whole_));
     }
 
     bool may_pass(std::int32_t partition) const noexcept override
     {
-        partition_ =
-            partition == kKeyIsPartition ? key_ : partition_lane(passing_.event.topic, partition);
+        partition_ = partition == kKeyIsPartition ? key() : partition_lane(whole_, partition);
         if (owner_.refusals_.is_waiting(partition_))
             return hold_for(partition_);
         if (is_empty())
             return true;
         return !is_behind_held(partition_) &&
-               !is_behind(owner_.lines_.lane_of(whole_, partition_, key_, passing_.tag));
+               !is_behind(owner_.lines_.lane_of(whole_, partition_, key(), passing_.tag));
     }
 
     Lane whole() const noexcept { return whole_; }
@@ -60,6 +58,13 @@ public:
 
 private:
     bool is_empty() const noexcept { return owner_.lines_.is_empty() && owner_.held_.is_empty(); }
+    // Only when asked for: most events meet nothing that is held and no line.
+    Lane key() const noexcept
+    {
+        if (key_ == 0)
+            key_ = key_lane(passing_.event.topic, passing_.event.key);
+        return key_;
+    }
     bool is_behind_held(Lane lane) const noexcept
     {
         if (lane == passing_.from || !owner_.held_.has(lane) || OUTBOX_MUTANT(passes_held))
@@ -83,7 +88,7 @@ private:
     const Passage &owner_;
     const Passing &passing_;
     const Lane whole_;
-    const Lane key_;
+    mutable Lane key_ = 0;
     mutable Lane partition_ = 0;
     mutable Lane stopped_by_ = 0;
     mutable Lines::Wait wait_ = Lines::Wait::none;
@@ -356,7 +361,7 @@ Passage::pass_held(Steady now)
             more = result == HandOver::done && held_.drop_first(lane);
             if (result == HandOver::full || has_passed(now, world_.clock.steady(), kStepMs))
             {
-                held_.stop_look(lane);
+                held_.stop_look(lane, result == HandOver::done);
                 return result != HandOver::full;
             }
         }

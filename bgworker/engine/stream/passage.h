@@ -68,6 +68,8 @@ public:
     bool has_to_resend() const noexcept { return resend_next_ != resend_end_; }
     bool has_held() const noexcept { return !held_.is_empty(); }
     bool may_pass_held(Steady now) const noexcept { return held_.is_due(now); }
+    // What is held goes out just now. What is read meanwhile would have to be held behind it.
+    bool is_passing_held() const noexcept { return held_.is_flowing(); }
     void note_news() noexcept { held_.note_news(); }
     // These return true when there is more to do at once.
     bool resend_some(Steady now);

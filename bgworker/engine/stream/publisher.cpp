@@ -140,7 +140,9 @@ Publisher::step(std::uint64_t mark, bool look, bool may_go, bool read, const Mom
     const Moment begun = redelivery_.has_left() ? world_.clock.now() : now;
     bool more = redelivery_.step(policy_, progress_.first_tag(), may_redeliver, begun);
     more = (may_go && do_chores(now.steady)) || more;
-    const StepResult result = read && !sink_.is_halted() && !passage_.has_to_resend()
+    const bool after_held =
+        passage_.is_passing_held() && !paused() && !OUTBOX_MUTANT(reads_past_held);
+    const StepResult result = read && !sink_.is_halted() && !passage_.has_to_resend() && !after_held
                                   ? reading_.read(mark, look, paused())
                                   : StepResult::full;
     if (!moving &&
@@ -212,7 +214,7 @@ Publisher::do_chores(Steady now)
     more = (stuck_.has_work() && stuck_.set_some_aside(now, policy_)) || more;
     if (passage_.has_to_resend() && !paused())
         more = (!refusals_.has_refused() && passage_.resend_some(now)) || more;
-    else if (passage_.may_pass_held(now) && !paused())
+    else if (passage_.may_pass_held(now) && (!paused() || OUTBOX_MUTANT(passes_held_paused)))
         more = passage_.pass_held(now) || more;
     return more;
 }

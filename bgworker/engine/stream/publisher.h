@@ -68,6 +68,7 @@ public:
     // again.
     void note_last();
     bool has_unsaved() const noexcept { return saving_.is_behind(reached()); }
+    std::uint64_t unsaved() const noexcept { return saving_.unsaved(reached()); }
     void tick_if_due() { saving_.tick_if_due(progress_); }
 
     // How often a batch of several events was too large for its topic; the next sink should make

@@ -45,7 +45,7 @@ Saving::save_if_due(const Progress &progress, const Reached &reached, bool at_on
                                    pause_after(usual_ms_, source_.is_waited_for()));
     const Steady now = clock_.steady();
     const long age = saved_at_.is_never() ? interval : ms_between(saved_at_, now);
-    if (age < interval && !at_once)
+    if (age < interval && (!at_once || OUTBOX_MUTANT(saves_not_at_end)))
     {
         *wait_ms = interval - age;
         return SaveResult::done;
@@ -56,11 +56,11 @@ Saving::save_if_due(const Progress &progress, const Reached &reached, bool at_on
     if (saved != SaveResult::done)
         return saved;
     const std::int64_t took = ms_between(now, clock_.steady());
-    usual_ms_ = std::min(took, took_before_ms_);
+    usual_ms_ = std::min(took, took_before_ms_) * (OUTBOX_MUTANT(saves_rarely) ? 1000 : 1);
     took_before_ms_ = took;
     saved_prefix_ = reached.prefix;
     saved_redelivered_ = reached.redelivered;
-    saved_skipped_ = skipped;
+    saved_skipped_ = OUTBOX_MUTANT(writes_left_out_again) ? saved_skipped_ : skipped;
     saved_open_ = !(position.from == position.to);
     saved_at_ = now;
     tick_due_ = true;
@@ -76,7 +76,8 @@ Saving::tick_if_due(const Progress &progress)
         return;
     tick_due_ = false;
     tick_at_ = now;
-    source_.tick(progress.position().from);
+    const Position position = progress.position();
+    source_.tick(OUTBOX_MUTANT(ticks_ahead) ? position.to : position.from);
 }
 
 } // namespace outbox

@@ -34,6 +34,11 @@ public:
     {
         return reached.prefix != saved_prefix_ || reached.redelivered != saved_redelivered_;
     }
+    // Events acknowledged in order that the position in the table does not have.
+    std::uint64_t unsaved(const Reached &reached) const noexcept
+    {
+        return reached.prefix - saved_prefix_;
+    }
     // Writes the position when it is due. Sets *wait_ms to when it will be, -1: not before
     // something happens. A DatabaseError leaves this as it is.
     SaveResult save_if_due(const Progress &progress, const Reached &reached, bool at_once,

@@ -112,7 +112,8 @@ Stuck::find(Steady now, const Sink &sink)
     const bool tells_begun = sink.visit_begun(patience_ms(now),
                                               [&](std::uint64_t tag)
                                               {
-                                                  if (progress_.find(tag, flight))
+                                                  if (progress_.find(tag, flight) &&
+                                                      !OUTBOX_MUTANT(takes_stuck_for_turn))
                                                       begun.insert(flight.memo.lane);
                                               });
     progress_.visit_published(
@@ -125,7 +126,8 @@ Stuck::find(Steady now, const Sink &sink)
         [&](std::uint64_t, const Memo &memo, bool done)
         {
             if (!done && memo.queued && alive.count(memo.lane) == 0 &&
-                (!tells_begun || begun.count(memo.lane) > 0) &&
+                (!tells_begun || begun.count(memo.lane) > 0 ||
+                 OUTBOX_MUTANT(takes_turn_for_stuck)) &&
                 has_passed(memo.sent_at, now, patience_ms(now)))
                 stuck.insert(memo.lane);
         });

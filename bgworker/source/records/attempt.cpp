@@ -29,6 +29,7 @@ describe_error(int sqlerrcode, const char *message, Failure *why)
     const int length = static_cast<int>(strlen(message));
     const int fitting = pg_mbcliplen(message, length, sizeof(why->text) - 1);
     memcpy(why->text, message, static_cast<size_t>(fitting));
+    why->text[fitting] = '\0';
 }
 
 } // namespace outbox

@@ -75,8 +75,7 @@ refuse_size(Failure *why)
     snprintf(limit, sizeof(limit), "%zu", record_limit);
     refuse(why, ERRCODE_PROGRAM_LIMIT_EXCEEDED, "the event takes more than %s bytes as it is sent",
            limit);
-    strlcpy(why->hint, "The limit is outbox.max_event_size and 64 KiB, or message.max.bytes.",
-            sizeof(why->hint));
+    set_hint(*why, "The limit is outbox.max_event_size and 64 KiB, or message.max.bytes.");
     return Outcome::refused;
 }
 
@@ -127,8 +126,7 @@ read_names(const Reading &reading, EventTexts *texts)
         return Outcome::good;
     set_failure(*reading.why, FailureClass::event, "INVALID_TOPIC", "the topic name %s",
                 topic.error);
-    strlcpy(reading.why->hint, "Correct outbox.topic_template or outbox.routes.",
-            sizeof(reading.why->hint));
+    set_hint(*reading.why, "Correct outbox.topic_template or outbox.routes.");
     return Outcome::refused;
 }
 

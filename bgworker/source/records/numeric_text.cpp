@@ -58,7 +58,7 @@ append_numeric(StringInfo to, Numeric value)
         pfree(text);
         return;
     }
-    enlargeStringInfo(to, static_cast<int>(numeric_text_bytes(value)));
+    enlargeStringInfo(to, static_cast<int>(numeric_text_bytes(form)));
     char *const begin = to->data + to->len;
     to->len += static_cast<int>(write_number(begin, form) - begin);
     to->data[to->len] = '\0';
