@@ -1,4 +1,5 @@
 #include "bgworker/engine/common/threshold.h"
+#include "bgworker/engine/stream/trouble_told.h"
 
 #include "alerts.h"
 
@@ -17,6 +18,7 @@ namespace
 using News = Threshold::News;
 
 Threshold lag;
+TroubleTold lag_told; // events with a time in the past come and go, perhaps many times a second
 Threshold filling;
 Threshold full;
 bool paused = false;
@@ -44,6 +46,11 @@ log_lag(int64 backlog, const RelayReport &report)
     const long age = age_of(report.oldest_event_at);
     const News news = lag.observe(age, settings.lag_warning_s, (settings.lag_warning_s + 1) / 2);
     if (news == News::passed)
+        lag_told.begin();
+    else if (news == News::back)
+        lag_told.end();
+    const TroubleTold::Say say = lag_told.next({steady_now()});
+    if (say == TroubleTold::Say::begins)
         ereport(WARNING,
                 (errmsg("%s is behind: the oldest unpublished event is from %s", relay_title(),
                         timestamptz_to_str(report.oldest_event_at)),
@@ -55,7 +62,7 @@ log_lag(int64 backlog, const RelayReport &report)
                      ? errhint("See outbox.relay_status. The limit is outbox.lag_warning.")
                      : errhint("See outbox.subscription_status. The limit is its option "
                                "lag_warning.")));
-    else if (news == News::back)
+    else if (say == TroubleTold::Say::ends)
         ereport(LOG, (errmsg("%s has caught up", relay_title())));
 }
 

@@ -14,6 +14,7 @@
 #include "bgworker/source/subscription.h"
 
 #include "extension/core/steady.h"
+#include "extension/shared/refused_settings.h"
 
 extern "C"
 {
@@ -241,10 +242,12 @@ outbox_relay_main(Datum relay_number)
     process_hooks = {report_problem, stop_for_operator};
     pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
     pqsignal(SIGHUP, SignalHandlerForConfigReload);
+    outlive_cancellation();
     BackgroundWorkerUnblockSignals();
     attach(relay_number);
     name_in_log();
     keep_server_settings();
+    keep_refused_settings();
     BackgroundWorkerInitializeConnectionByOid(pg_atomic_read_u32(&relay.slot->database), InvalidOid,
                                               0);
     prepare_session();

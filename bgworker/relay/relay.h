@@ -56,6 +56,7 @@ struct Relay
     WaitEventSet *wait_set;
     RelayState state;
     char config_error[512];
+    bool holds_default;      // of a setting, in place of what was refused at the server's start
     char *database_settings; // of ALTER DATABASE, as they were when the process started
     char *applied_settings;  // the same, as the process applied them last
     bool check_events;       // something may have been committed

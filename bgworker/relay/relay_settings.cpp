@@ -6,6 +6,7 @@
 
 #include "sink_library.h"
 
+#include "held_default.h"
 #include "relay.h"
 
 #include "activity.h"
@@ -88,6 +89,9 @@ is_configured()
 void
 read_setup(std::unique_ptr<SinkSetup> *setup, Failure *why)
 {
+    relay.holds_default = holds_default(why);
+    if (relay.holds_default)
+        return call_cpp([&] { setup->reset(); });
     const char *database = get_database_name(MyDatabaseId);
     const char *path = sink_library_path(*relay.kind);
     const char *package = sink_package(*relay.kind);
@@ -258,13 +262,15 @@ connect_sink()
     Parts &parts = *relay.parts;
     parts.destination.set_title(relay.kind->title);
     set_activity_destination(relay.kind->title);
+    Failure why;
+    StartTransactionCommand();
     if (takes_nothing())
     {
+        relay.holds_default = holds_default(&why);
+        CommitTransactionCommand();
         relay.state = RelayState::detached;
         return;
     }
-    StartTransactionCommand();
-    Failure why;
     read_setup(&parts.setup, &why);
     const bool configured = is_configured();
     CommitTransactionCommand();
@@ -278,9 +284,10 @@ connect_sink()
             call_cpp([&] { parts.destination.use(parts.setup->make(why)); });
         usable = !configured || parts.destination.is_there();
     }
-    relay.state = !configured ? RelayState::not_configured
-                  : usable    ? RelayState::running
-                              : RelayState::config_error;
+    relay.state = relay.holds_default ? RelayState::config_error
+                  : !configured       ? RelayState::not_configured
+                  : usable            ? RelayState::running
+                                      : RelayState::config_error;
     if (usable)
         return;
     report_config_error(why);
@@ -302,6 +309,12 @@ void
 reload_settings()
 {
     ProcessConfigFile(PGC_SIGHUP);
+    // It does not hear whether what was refused is corrected.
+    if (relay.holds_default && has_dropped_own_settings())
+    {
+        relay.restart = true;
+        return;
+    }
     begin_transaction();
     apply_database_settings();
     if (relay.options != nullptr)
@@ -317,7 +330,9 @@ reload_settings()
     static std::unique_ptr<SinkSetup> setup;
     Failure why;
     const bool needs_none = takes_nothing();
-    if (!needs_none)
+    if (needs_none)
+        relay.holds_default = holds_default(&why);
+    else
         read_setup(&setup, &why);
     const bool usable = setup != nullptr;
     end_transaction();

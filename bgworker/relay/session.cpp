@@ -7,6 +7,7 @@
 extern "C"
 {
 #include "catalog/pg_authid.h"
+#include "utils/timeout.h"
 }
 
 namespace outbox
@@ -132,7 +133,7 @@ pin_plans()
                   {"enable_bitmapscan", "on"},
                   {"enable_tidscan", "on"},
                   {"enable_nestloop", "on"},
-                  {"enable_sort", "on"},
+                  {"enable_sort", "off"}, // an index has the order, wherever one is asked for
                   {"seq_page_cost", "1"},
                   {"random_page_cost", "4"},
                   {"cpu_tuple_cost", "0.01"},
@@ -144,7 +145,21 @@ pin_plans()
         SetConfigOption(pinned.name, pinned.value, PGC_SUSET, PGC_S_OVERRIDE);
 }
 
+// lock_timeout comes as this signal, too.
+void
+cancel_only_for_timeout(SIGNAL_ARGS)
+{
+    if (get_timeout_indicator(LOCK_TIMEOUT, false))
+        StatementCancelHandler(postgres_signal_arg);
+}
+
 } // namespace
+
+void
+outlive_cancellation()
+{
+    pqsignal(SIGINT, cancel_only_for_timeout);
+}
 
 void
 keep_server_settings()

@@ -7,6 +7,10 @@
 namespace outbox
 {
 
+// pg_cancel_backend() is meant for a query: the relay continues, as PostgreSQL's own background
+// processes do. Before signals are let in.
+void outlive_cancellation();
+
 // Remembers what the server's configuration says: before the connection.
 void keep_server_settings();
 

@@ -130,8 +130,9 @@ maintain()
     if (serves_default() && relay.maintain_ring_at <= now)
     {
         pause_ms = kMaintainMs;
-        run_guarded(parts.maintaining_ring,
-                    [] { pause_ms = maintain_ring(relay.slot, GetCurrentTimestamp()); });
+        if (!relay.holds_default) // perhaps of how long events are kept
+            run_guarded(parts.maintaining_ring,
+                        [] { pause_ms = maintain_ring(relay.slot, GetCurrentTimestamp()); });
         relay.maintain_ring_at = now + pause_ms * kMillisecond;
     }
     if (relay.check_late_at <= now)
@@ -146,7 +147,7 @@ maintain()
         return;
     relay.restoring_took = 0;
     run_guarded(parts.restoring, check_extension);
-    if (serves_default())
+    if (serves_default() && !relay.holds_default)
         run_guarded(parts.expiring, remove_expired);
     relay.maintain_at = steady_now() + pause_after_restoring(relay.restoring_took);
 }

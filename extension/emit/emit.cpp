@@ -86,8 +86,7 @@ emit(FunctionCallInfo fcinfo, const char *name, bool bytes)
 
     const TimestampTz now = GetCurrentTimestamp();
     pg_uuid_t *id = static_cast<pg_uuid_t *>(palloc(sizeof(pg_uuid_t)));
-    const bool chosen = !PG_ARGISNULL(6);
-    if (chosen)
+    if (!PG_ARGISNULL(6))
         *id = *PG_GETARG_UUID_P(6);
     else
         make_event_id(now, id);
@@ -114,7 +113,7 @@ emit(FunctionCallInfo fcinfo, const char *name, bool bytes)
     set_varlena(values, nulls, kPayloadBytes, event.payload_bytes);
     set_varlena(values, nulls, kHeaders, event.headers);
 
-    add_event(chosen ? id : nullptr);
+    add_event(id, !take_made_id(id));
     insert_event(slot, values, nulls);
     PG_RETURN_UUID_P(id);
 }
@@ -239,13 +238,9 @@ complete_row(NewRow &row)
     {
         make_event_id(now, &made);
         row.set(kId, UUIDPGetDatum(&made));
-        add_event(nullptr);
     }
-    else
-    {
-        const pg_uuid_t *id = DatumGetUUIDP(row.value(kId));
-        add_event(made_last(id) ? nullptr : id);
-    }
+    const pg_uuid_t *id = DatumGetUUIDP(row.value(kId));
+    add_event(id, !take_made_id(id));
     if (row.is_null(kCreatedAt))
         row.set(kCreatedAt, TimestampTzGetDatum(now));
     else

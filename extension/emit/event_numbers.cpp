@@ -101,20 +101,37 @@ last_given(Oid sequence)
     return call->isnull ? 0 : DatumGetInt64(last);
 }
 
-// Draws until the numbers are new ones. Nobody else sets the sequence forward meanwhile, and who
-// draws a number that is not new waits for us: few are drawn beside us before it is past `largest`.
-// Where it is that close it is not set, as that could take it back behind what others have drawn.
+// Draws up to `most` numbers until one is new. One that is not larger than the one before tells
+// that the sequence was set back again, or does not ascend, and ends that.
+int64
+draw_until_new(Oid sequence, uint64 largest, int64 most)
+{
+    int64 before;
+    int64 seq = -1;
+    do
+    {
+        CHECK_FOR_INTERRUPTS();
+        before = seq;
+        seq = nextval_internal(sequence, false);
+    } while (!is_after(seq, largest) && seq > before && --most > 0);
+    return seq;
+}
+
+// Draws until the numbers are new ones. No other session sets the sequence forward meanwhile, and
+// who draws a number that is not new waits for us: few are drawn beside us before it is past
+// `largest`. Where it is that close it is not set at first, as that could take it back behind what
+// others have drawn.
 int64
 draw_after(Oid sequence, uint64 largest, int64 drawn)
 {
+    constexpr int kAttempts = 100;
     const int64 close = 10000 + 2 * static_cast<int64>(MaxBackends);
     int64 seq = drawn;
-    if (seq < 0 || largest - static_cast<uint64>(seq) > static_cast<uint64>(close))
-        set_forward(sequence, largest);
-    for (int64 i = 0; i <= close && !is_after(seq, largest); i++)
+    for (int i = 0; i < kAttempts && !is_after(seq, largest); i++)
     {
-        CHECK_FOR_INTERRUPTS();
-        seq = nextval_internal(sequence, false);
+        if (i > 0 || seq < 0 || largest - static_cast<uint64>(seq) > static_cast<uint64>(close))
+            set_forward(sequence, largest);
+        seq = draw_until_new(sequence, largest, close + 1);
     }
     if (!is_after(seq, largest))
         ereport(ERROR,

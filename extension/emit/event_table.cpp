@@ -24,6 +24,7 @@ namespace
 
 Uuid7Generator generator;
 pg_uuid_t last_made;
+bool last_is_taken = true;
 
 // Random bytes are drawn in bulk: one call for many ids.
 struct RandomPool
@@ -231,12 +232,16 @@ make_event_id(TimestampTz now, pg_uuid_t *id)
         ereport(ERROR, (errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
                         errmsg("the system clock is outside the range of event ids")));
     last_made = *id;
+    last_is_taken = false;
 }
 
 bool
-made_last(const pg_uuid_t *id)
+take_made_id(const pg_uuid_t *id)
 {
-    return memcmp(id, &last_made, sizeof(*id)) == 0;
+    if (last_is_taken || memcmp(id, &last_made, sizeof(*id)) != 0)
+        return false;
+    last_is_taken = true;
+    return true;
 }
 
 void

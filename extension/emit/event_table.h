@@ -42,8 +42,9 @@ void lock_key(const text *aggregate_type, const text *key);
 // A new UUIDv7, and the time that is in it.
 void make_event_id(TimestampTz now, pg_uuid_t *id);
 
-// Whether this is the id that make_event_id() made last in this session.
-bool made_last(const pg_uuid_t *id);
+// Whether this is the id that make_event_id() made last in this session, and no event has taken it
+// yet. Now one has.
+bool take_made_id(const pg_uuid_t *id);
 
 // Inserts a row of kEventColumns values into the partition `slot`, as INSERT does: with what
 // was added to the table, index entries included. Raises undefined_table when the

@@ -129,7 +129,7 @@ struct SizeSink
     {
         bytes += utf8_bytes(text, {"payload", {}}) + escape_bytes(text) + 2;
     }
-    void numeric(Numeric value) { bytes += numeric_text_bytes(value); }
+    void numeric(Numeric value) { bytes += numeric_text_bytes(form_of(value)); }
     void enter()
     {
         if (++depth > kMaxJsonDepth)
@@ -172,7 +172,7 @@ add_headers(Jsonb *headers, SentSize *size)
             if (value.type == jbvString)
                 value_bytes = utf8_bytes(string_of(value), {"header", string_of(name)});
             else if (value.type == jbvNumeric)
-                value_bytes = numeric_text_bytes(value.val.numeric);
+                value_bytes = numeric_text_bytes(form_of(value.val.numeric));
             size->headers +=
                 name_bytes + value_bytes + length_bytes(name_bytes) + length_bytes(value_bytes);
             size->header_count++;

@@ -18,15 +18,23 @@ struct EmitCount
     uint64 events;
 };
 
-struct ChosenId
+struct UsedId
 {
     pg_uuid_t id;
     SubTransactionId subtransaction;
 };
 
-// The duplicate check remembers this many ids that callers chose in one transaction (2.5 MB);
-// beyond it, duplicates are no longer noticed.
-constexpr int kMaxChosenIds = 65536;
+// In order of arrival.
+struct UsedIds
+{
+    UsedId *ids;
+    int used;
+    int size;
+};
+
+// The duplicate check remembers this many ids that callers chose in one transaction (2.5 MB), and
+// as many that were made (1.3 MB); beyond it, duplicates are no longer noticed.
+constexpr int kMaxIds = 65536;
 
 // All memory is in TopTransactionContext and forgotten with the transaction.
 struct Ledger
@@ -35,10 +43,9 @@ struct Ledger
     int count_used;
     int count_size;
 
-    ChosenId *ids; // in order of arrival
-    int id_used;
-    int id_size;
-    HTAB *id_set;
+    UsedIds chosen;
+    HTAB *chosen_set;
+    UsedIds made; // each larger than the one before
 
     bool relay_requested;
     bool deliveries_changed;
@@ -71,13 +78,49 @@ count_event(SubTransactionId subtransaction)
 }
 
 void
-create_id_set()
+make_room(UsedIds *ids)
+{
+    if (ids->used < ids->size)
+        return;
+    const int size = ids->size == 0 ? 64 : ids->size * 2;
+    const Size bytes = size * sizeof(UsedId);
+    ids->ids =
+        static_cast<UsedId *>(ids->ids == nullptr ? MemoryContextAlloc(TopTransactionContext, bytes)
+                                                  : repalloc(ids->ids, bytes));
+    ids->size = size;
+}
+
+bool
+is_before(const pg_uuid_t &a, const pg_uuid_t &b)
+{
+    return memcmp(&a, &b, sizeof(a)) < 0;
+}
+
+bool
+was_made(const pg_uuid_t *id)
+{
+    const UsedIds &made = ledger.made;
+    int from = 0;
+    int to = made.used;
+    while (from < to)
+    {
+        const int middle = from + (to - from) / 2;
+        if (is_before(made.ids[middle].id, *id))
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from < made.used && !is_before(*id, made.ids[from].id);
+}
+
+void
+create_chosen_set()
 {
     HASHCTL control = {};
     control.keysize = sizeof(pg_uuid_t);
     control.entrysize = sizeof(pg_uuid_t);
     control.hcxt = TopTransactionContext;
-    ledger.id_set =
+    ledger.chosen_set =
         hash_create("outbox chosen event ids", 64, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 }
 
@@ -91,31 +134,37 @@ raise_duplicate(const pg_uuid_t *id)
              errhint("Give each event an id of its own, or leave event_id out to have one made.")));
 }
 
+// No other event has it yet: it has just been made. Only a caller can choose it again.
 void
-remember_id(const pg_uuid_t *id, SubTransactionId subtransaction)
+remember_made_id(const pg_uuid_t *id, SubTransactionId subtransaction)
 {
-    if (ledger.id_set == nullptr)
-        create_id_set();
+    UsedIds &made = ledger.made;
+    if (made.used >= kMaxIds)
+        return;
+    make_room(&made);
+    made.ids[made.used++] = {*id, subtransaction};
+}
+
+void
+remember_chosen_id(const pg_uuid_t *id, SubTransactionId subtransaction)
+{
+    if (was_made(id))
+        raise_duplicate(id);
+    if (ledger.chosen_set == nullptr)
+        create_chosen_set();
     bool found = false;
-    if (ledger.id_used >= kMaxChosenIds)
+    UsedIds &chosen = ledger.chosen;
+    if (chosen.used >= kMaxIds)
     {
-        if (hash_search(ledger.id_set, id, HASH_FIND, &found) != nullptr)
+        if (hash_search(ledger.chosen_set, id, HASH_FIND, &found) != nullptr)
             raise_duplicate(id);
         return;
     }
-    if (ledger.id_used == ledger.id_size)
-    {
-        const int size = ledger.id_size == 0 ? 64 : ledger.id_size * 2;
-        const Size bytes = size * sizeof(ChosenId);
-        ledger.ids = static_cast<ChosenId *>(ledger.ids == nullptr
-                                                 ? MemoryContextAlloc(TopTransactionContext, bytes)
-                                                 : repalloc(ledger.ids, bytes));
-        ledger.id_size = size;
-    }
-    hash_search(ledger.id_set, id, HASH_ENTER, &found);
+    make_room(&chosen);
+    hash_search(ledger.chosen_set, id, HASH_ENTER, &found);
     if (found)
         raise_duplicate(id);
-    ledger.ids[ledger.id_used++] = {*id, subtransaction};
+    chosen.ids[chosen.used++] = {*id, subtransaction};
 }
 
 void
@@ -124,8 +173,12 @@ forget_subtransaction(SubTransactionId subtransaction)
     while (ledger.count_used > 0 &&
            ledger.counts[ledger.count_used - 1].subtransaction >= subtransaction)
         ledger.count_used--;
-    while (ledger.id_used > 0 && ledger.ids[ledger.id_used - 1].subtransaction >= subtransaction)
-        hash_search(ledger.id_set, &ledger.ids[--ledger.id_used].id, HASH_REMOVE, nullptr);
+    UsedIds &made = ledger.made;
+    while (made.used > 0 && made.ids[made.used - 1].subtransaction >= subtransaction)
+        made.used--;
+    UsedIds &chosen = ledger.chosen;
+    while (chosen.used > 0 && chosen.ids[chosen.used - 1].subtransaction >= subtransaction)
+        hash_search(ledger.chosen_set, &chosen.ids[--chosen.used].id, HASH_REMOVE, nullptr);
 }
 
 // Keeps one count a nesting level, however many subtransactions commit. Needs no memory: what is
@@ -223,11 +276,13 @@ register_transaction_callbacks()
 }
 
 void
-add_event(const pg_uuid_t *chosen_id)
+add_event(const pg_uuid_t *id, bool chosen)
 {
     const SubTransactionId subtransaction = GetCurrentSubTransactionId();
-    if (chosen_id != nullptr)
-        remember_id(chosen_id, subtransaction);
+    if (chosen)
+        remember_chosen_id(id, subtransaction);
+    else
+        remember_made_id(id, subtransaction);
     count_event(subtransaction);
 }
 

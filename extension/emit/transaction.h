@@ -10,9 +10,9 @@ namespace outbox
 void register_transaction_callbacks();
 
 // Notes one emitted event. At commit the relay is woken and the event counted as backlog.
-// The id is noted for the duplicate check below only when the caller chose it.
-// Raises ERRCODE_UNIQUE_VIOLATION when this transaction already emitted an event under this id.
-void add_event(const pg_uuid_t *chosen_id);
+// An id that is not chosen was made for this event, after all others of the session.
+// Raises ERRCODE_UNIQUE_VIOLATION when this transaction already emitted an event under a chosen id.
+void add_event(const pg_uuid_t *id, bool chosen);
 
 // Whether the current transaction has emitted anything that is not rolled back.
 bool transaction_has_emitted();

@@ -254,6 +254,7 @@ outbox_launcher_main(Datum)
     using namespace outbox;
     pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
     pqsignal(SIGHUP, SignalHandlerForConfigReload);
+    pqsignal(SIGINT, SIG_IGN); // pg_cancel_backend() of all sessions
     BackgroundWorkerUnblockSignals();
     before_shmem_exit(leave, 0);
     BackgroundWorkerInitializeConnection(nullptr, nullptr, 0);

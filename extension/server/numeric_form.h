@@ -97,10 +97,9 @@ digits_of_group(int group)
 
 // How many bytes numeric_out() writes. Takes no time for numbers such as 1e131071.
 inline int64
-numeric_text_bytes(Numeric value)
+numeric_text_bytes(const NumericForm &form)
 {
     constexpr int64 kLongestSpecial = sizeof("-Infinity") - 1;
-    const NumericForm form = form_of(value);
     if (form.special)
         return kLongestSpecial;
     const int64 before =

@@ -7,6 +7,7 @@
 #include "extension/core/networks.h"
 #include "extension/core/topic_template.h"
 
+#include "refused_settings.h"
 #include "shared_state.h"
 
 #include "extension/server/hidden_statements.h"
@@ -322,6 +323,8 @@ define_idempotency_settings()
 void
 define_settings()
 {
+    if (process_shared_preload_libraries_in_progress)
+        note_given_settings();
     being_defined = true;
     define_kafka_settings();
     being_defined = false;
@@ -332,6 +335,7 @@ define_settings()
     define_idempotency_settings();
     define_retention_settings();
     define_developer_settings();
+    keep_refused_settings();
     reserve_setting_names("outbox");
 }
 

@@ -81,7 +81,7 @@ select * from outbox_case('a_numbers', $$new.xid := -5; new.seq := 5;$$, 'before
 select * from outbox_stored();
 select * from outbox_case('a_numbers', $$new.xid := null; new.seq := null;$$, 'before insert');
 select * from outbox_stored();
-select * from outbox_case('a_copy', $$if new.aggregate_id <> 'copy' then new.aggregate_id := 'copy'; insert into outbox.events select new.*; end if;$$, 'before insert');
+select * from outbox_case('a_copy', $$if new.aggregate_id <> 'copy' then new.aggregate_id := 'copy'; insert into outbox.events select new.*; new.id := outbox.uuid_v7(); end if;$$, 'before insert');
 select * from outbox_stored();
 -- all of a user's come before ours, whatever their names are: what he changes is checked, and numbers stay ours
 select * from outbox_case('z_numbers', $$new.xid := 5;$$, 'before insert');
