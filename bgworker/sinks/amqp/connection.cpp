@@ -100,8 +100,7 @@ Connection::name_certificate(Failure &why) const
                 "%s; RabbitMQ may have refused the certificate \"%s\"", text.c_str(),
                 settings_.tls.cert_file.c_str());
     why.code = AMQP_STATUS_SSL_ERROR;
-    (void) std::string_view("RabbitMQ's log says what it has against it: it may have expired.")
-        .copy(why.hint, sizeof why.hint - 1);
+    set_hint(why, "RabbitMQ's log says what it has against it: it may have expired.");
 }
 
 int
@@ -151,7 +150,7 @@ Connection::connect_tls(Failure &why)
     {
         set_failure(why, FailureClass::retriable, "TLS", "\"%s\": %s", tls.key_file.c_str(),
                     kKeyHasPassphrase);
-        (void) std::string_view(kKeyHasPassphraseHint).copy(why.hint, sizeof why.hint - 1);
+        set_hint(why, kKeyHasPassphraseHint);
         return false;
     }
     if (!tls.cert_file.empty() && amqp_ssl_socket_set_key(socket, tls.cert_file.c_str(),
@@ -160,8 +159,7 @@ Connection::connect_tls(Failure &why)
         set_failure(why, FailureClass::retriable, "TLS",
                     "cannot use certificate \"%s\" with key \"%s\"", tls.cert_file.c_str(),
                     tls.key_file.c_str());
-        (void) std::string_view("Both have to be PEM, and the key that of the certificate.")
-            .copy(why.hint, sizeof why.hint - 1);
+        set_hint(why, "Both have to be PEM, and the key that of the certificate.");
         return false;
     }
     timeval limit = time_of(settings_.connect_timeout_ms);
@@ -173,7 +171,7 @@ Connection::connect_tls(Failure &why)
                 "cannot connect with TLS to %s:%d: %s%s%s", settings_.host.c_str(), port,
                 amqp_error_string2(status), is_unknown ? "; it is checked with " : "",
                 is_unknown ? tls.ca_file.c_str() : "");
-    (void) std::string_view(hint_of(status)).copy(why.hint, sizeof why.hint - 1);
+    set_hint(why, hint_of(status));
     return false;
 }
 

@@ -341,9 +341,8 @@ Sender::settle(std::unique_ptr<Message> message, bool taken)
     set_failure(why, FailureClass::topic, "NACK",
                 "RabbitMQ does not take the message (basic.nack), for the %drd time",
                 message->nacks);
-    (void) std::string_view("A queue may be full with overflow reject-publish, or have lost its "
-                            "leader; RabbitMQ's log says more.")
-        .copy(why.hint, sizeof why.hint - 1);
+    set_hint(why, "A queue may be full with overflow reject-publish, or have lost its "
+                  "leader; RabbitMQ's log says more.");
     refuse(std::move(message), why);
 }
 
@@ -360,9 +359,8 @@ Sender::blocked(std::string_view reason)
     Failure why;
     set_failure(why, FailureClass::retriable, "BLOCKED",
                 "RabbitMQ takes no messages at present: %s", Shown(reason).text);
-    (void) std::string_view("It has an alarm for memory or disk: rabbitmq-diagnostics alarms. "
-                            "Publishing goes on when that is over.")
-        .copy(why.hint, sizeof why.hint - 1);
+    set_hint(why, "It has an alarm for memory or disk: rabbitmq-diagnostics alarms. "
+                  "Publishing goes on when that is over.");
     tell(why);
 }
 

@@ -20,7 +20,7 @@ bool
 refuse(Failure &why, const char *hint, const std::string &text)
 {
     set_failure(why, FailureClass::config, "CONFIG", "%s", text.c_str());
-    (void) std::snprintf(why.hint, sizeof why.hint, "%s", hint);
+    set_hint(why, hint);
     return false;
 }
 

@@ -104,9 +104,8 @@ Request::answered(int status)
         text.append(": ").append(body);
     describe(answer, ("HTTP_" + code).c_str(), text);
     if (answer.outcome == Outcome::refused && status < 400)
-        (void) std::snprintf(
-            answer.failure.hint, sizeof answer.failure.hint, "%s",
-            "Redirects are not followed: the option url must be the last address.");
+        set_hint(answer.failure,
+                 "Redirects are not followed: the option url must be the last address.");
     answer.failure.too_large = status == 413;
     return answer;
 }

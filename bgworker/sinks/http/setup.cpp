@@ -24,7 +24,7 @@ refuse_file(Failure &why, const char *option, const std::string &path, const std
 {
     set_failure(why, FailureClass::config, "CONFIG", "%s \"%s\": %s", option, path.c_str(),
                 problem.c_str());
-    (void) std::snprintf(why.hint, sizeof why.hint, "%s", hint);
+    set_hint(why, hint);
     return false;
 }
 

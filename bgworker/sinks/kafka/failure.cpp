@@ -177,7 +177,7 @@ describe_config(Failure &failure, const char *hint, const char *format, ...) noe
     fill(failure, RD_KAFKA_RESP_ERR__INVALID_ARG, format, arguments);
     va_end(arguments);
     failure.cls = FailureClass::config;
-    copy_cut(failure.hint, hint);
+    set_hint(failure, hint);
 }
 
 } // namespace outbox::kafka

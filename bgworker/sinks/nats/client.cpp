@@ -169,7 +169,7 @@ Client::fail(Failure &why, int status, const char *text) const noexcept
     mask(said, true);
     set_failure(why, FailureClass::retriable, name, "%s%s%s", known, *said != '\0' ? ": " : "",
                 said);
-    (void) std::snprintf(why.hint, sizeof why.hint, "%s", hint);
+    set_hint(why, hint);
     why.code = status;
 }
 

@@ -24,7 +24,7 @@ void
 set_text(Failure &why, const char *name, const char *hint, const std::string &text) noexcept
 {
     set_failure(why, FailureClass::retriable, name, "%s", text.c_str());
-    (void) std::snprintf(why.hint, sizeof why.hint, "%s", hint);
+    set_hint(why, hint);
 }
 
 // Whole: libnats reads all there is of it, for ever if it is a device.

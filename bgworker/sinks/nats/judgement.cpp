@@ -51,7 +51,7 @@ make(Reach reach, const char *name, const char *hint, const char *format, ...) n
     Judgement judgement;
     judgement.reach = reach;
     set_failure(judgement.failure, kClasses[static_cast<int>(reach)], name, "%s", text);
-    (void) std::snprintf(judgement.failure.hint, sizeof judgement.failure.hint, "%s", hint);
+    set_hint(judgement.failure, hint);
     return judgement;
 }
 

@@ -61,7 +61,7 @@ read(const SinkSettings &given, std::vector<OptionFault> &, Failure &why)
     if (!read_options(given.options, settings, fault))
     {
         set_failure(why, FailureClass::config, "OPTIONS", "%s", fault.message.c_str());
-        (void) std::snprintf(why.hint, sizeof why.hint, "%s", fault.hint.c_str());
+        set_hint(why, fault.hint);
         return nullptr;
     }
     for (std::string *path :
