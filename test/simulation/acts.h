@@ -39,7 +39,7 @@ struct Act
         topic_strict, // b: 1 looks at records
                       // The database.
         lock,         // a: table, b: ms
-        no_space,     // a: statements
+        no_space,     // a: statements, b: and all for so many ms
         crash,
         kill,    // a: after so many statements
         restart, // SIGTERM
@@ -106,6 +106,7 @@ struct Settings
     bool new_lanes = false;   // by another key whenever the relay starts
     bool endpoint = false;    // refuses records one by one, in place of Kafka
     int sink_dies = 0;        // its sink, see EndpointSettings
+    int slow_key = -1;        // the same
     bool sends_ready = false; // a fault of producers, see ProducerSettings
     Time max_lag = 0;         // it is detached when it holds events back for so long; 0: never
 };

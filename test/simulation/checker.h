@@ -34,7 +34,12 @@ namespace outbox::sim
 //   stuck      an event does not go out although its destination has been well for long
 //   total      published_total is not the number of events that were published
 //   blamed     an event has FAILED that a destination has never refused, which says so of each
+//   backlog    the relay shows another number of waiting events than there are
+//   counts     it has counted something else than there was
 //   bounds     more is in flight than may be
+//   back       the position goes back
+//   late       what was acknowledged is not written down, and would be repeated after a crash
+//   paused     an event is handed over while the relay is paused
 //   spins      the relay works on and on, and nothing comes of it
 class Checker final : public EventFate, public LogReader, public ProducerWatch
 {
@@ -79,6 +84,12 @@ public:
     // What the subscription says of what it misses is looked at.
     void check_missed();
     bool has_passed_all() const;
+    // Delivered reports that relays have heard.
+    std::size_t acknowledged() const noexcept { return acknowledged_; }
+    // What the relay shows of the backlog, if it knows it.
+    void backlog(std::int64_t waiting);
+    // What it has counted, and what there was to count.
+    void counted(const char *what, std::size_t counted, std::size_t right);
     std::size_t taken() const noexcept { return taken_; }
     std::size_t missed() const noexcept { return static_cast<std::size_t>(missed_); }
 
@@ -121,6 +132,20 @@ public:
     // A broker has refused records of this place.
     void refused(const Place &place);
     void in_flight(std::size_t events, std::size_t most);
+    // The same in bytes, as the relay counts them; of more than one event.
+    void in_flight_bytes(std::size_t events, std::size_t bytes, std::size_t most);
+    // So often has the relay written the position so far; `unsaved`: it knows of more.
+    void saves(std::size_t count, bool unsaved);
+    // It could not be, for want of space.
+    void save_fails() noexcept
+    {
+        save_fails_ = tick_fails_ = true;
+        kept_since_ = kNever;
+    }
+    void ticked(const XidSnapshot &snapshot);
+    // Of a replay's sink.
+    void replay_hands_over(int event);
+    void replay_acknowledged(int event);
     // The relay took so long for one turn, in which it looked at nothing new.
     void turn(Time took);
     // So many turns has the relay taken so far.
@@ -128,9 +153,8 @@ public:
     // The moments in between.
     void tick();
     bool is_tick_due() const noexcept { return clock_.at() - ticked_at_ >= kTick; }
-    // The end, after a time in which all was well. `passes`: the position must have passed all, as
-    // the ring waits for it.
-    void end(bool passes);
+    // The end, after a time in which all was well.
+    void end();
 
     bool all_done() const;
     bool replays_done() const;
@@ -158,6 +182,7 @@ private:
         Time settled_at = 0;     // it, or what it waited for
         bool heard = false;      // by this relay, that it has arrived
         bool streamed = false;   // it was in the queue of a stream's producer
+        bool countable = false;  // when a relay started it had arrived, and had no row
         int refusals = 0;        // of it alone
         bool unreadable = false; // when it was emitted
         int copies = 0;
@@ -181,13 +206,30 @@ private:
         std::uint64_t at;
     };
 
+    struct Replayed
+    {
+        bool begun = false;
+        std::uint64_t begun_stamp = 0;
+        std::set<int> events;
+        std::set<int> heard; // of these, by the relay
+        // The last of each type, by topic and key.
+        std::map<std::pair<std::string, std::string>, std::map<int, Seq>> last;
+    };
+
     void fail(const char *kind, const std::string &text);
     bool is_covered(const EventRow &row) const;
     bool is_missed(int event) const;
     void take(int event, bool taken);
     void miss(int event);
     void replayed(const Place &place, const Message &message);
+    void check_replay_order(const Place &place, const Message &message, Replayed &replay);
+    bool was_routed(int type, const Replayed &since) const;
+    bool is_idle() const;
     void check_replays();
+    void check_replays_written();
+    void check_position();
+    void check_written();
+    void check_may_send(const std::string &name);
     void check_total();
     void check_order(const Place &place, const Message &message, const Fact &fact);
     Place place_of(const EventRow &row) const;
@@ -232,16 +274,25 @@ private:
     std::map<Place, PlaceFacts> places_;
     std::vector<std::int32_t> partitions_;           // by key
     std::unordered_set<std::uint64_t> paused_lanes_; // in which something is not to be tried yet
-    struct Replayed
-    {
-        std::set<int> events;
-        std::map<std::pair<std::string, std::string>, Seq> last; // by topic and key
-    };
-    std::map<int, Replayed> replays_; // by number
-    std::set<int> routed_types_;
+    std::map<int, Replayed> replays_;                // by number
+    std::map<int, std::uint64_t> routed_types_;      // with the stamp of the last change
     Time undisturbed_since_ = kBegin;
     Time ticked_at_ = 0;
     std::size_t rounds_then_ = 0;
+    bool idle_then_ = false; // for as long
+    Time longest_round_ = 0;
+    PositionRow position_then_;
+    bool position_known_ = false;
+    std::size_t saves_ = 0;
+    std::size_t saves_then_ = 0;
+    Time saves_counted_at_ = 0;
+    Time unsaved_since_ = 0;
+    bool save_fails_ = false;
+    bool tick_fails_ = false;  // or may do
+    Time kept_since_ = kNever; // that there is something to be written, and a lock on it
+    Time tick_written_at_ = kNever;
+    std::int64_t waiting_ = 0;
+    std::size_t acknowledged_ = 0;
     Time counted_at_ = 0;
     std::size_t published_ = 0;
     std::size_t refusals_ = 0; // of single records

@@ -15,18 +15,44 @@ Checker::in_flight(std::size_t events, std::size_t most)
 }
 
 void
+Checker::in_flight_bytes(std::size_t events, std::size_t bytes, std::size_t most)
+{
+    if (events > 1 && bytes > most)
+        fail("bounds", std::to_string(bytes) + " bytes are in flight, and only " +
+                           std::to_string(most) + " may be");
+    if (events == 0 && bytes > 0)
+        fail("bounds", "nothing is in flight, and it has " + std::to_string(bytes) + " bytes");
+}
+
+void
 Checker::turn(Time took)
 {
+    longest_round_ = std::max(longest_round_, took);
     if (took > kSecond)
         fail("stalled", "a turn of the relay took " + std::to_string(took / kMs) + " ms");
+}
+
+// Nothing waits, and nothing was wrong for a while.
+bool
+Checker::is_idle() const
+{
+    return store_ != nullptr && pending_.empty() && store_->tables().deliveries().empty() &&
+           replays_done() && clock_.at() - undisturbed_since_ > kSecond;
 }
 
 void
 Checker::rounds(std::size_t count)
 {
     constexpr std::size_t kMost = 5000; // a second
-    if (clock_.at() - counted_at_ > kSecond)
+    constexpr std::size_t kMostIdle = 500;
+    const bool over = clock_.at() - counted_at_ > kSecond;
+    idle_then_ = idle_then_ && is_idle();
+    if (over && idle_then_ && count > rounds_then_ + kMostIdle)
+        fail("spins", "the relay took " + std::to_string(count - rounds_then_) +
+                          " turns within a second, and has nothing to do");
+    if (over)
     {
+        idle_then_ = true;
         counted_at_ = clock_.at();
         rounds_then_ = count;
     }

@@ -2,6 +2,7 @@
 #include "checker.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace outbox::sim
 {
@@ -20,11 +21,73 @@ Checker::replayed(const Place &place, const Message &message)
     Replayed &replay = replays_[message.replay];
     if (!replay.events.insert(message.event).second)
         return; // its answer was lost, or had not been written down
-    const Seq seq = database_->row(message.event).seq;
-    Seq &last = replay.last[{place.topic, message.key}];
-    if (seq < last && !order_excused_)
-        fail("replay", name + " is behind later ones of its key in a replay");
-    last = std::max(last, seq);
+    check_replay_order(place, message, replay);
+}
+
+bool
+Checker::was_routed(int type, const Replayed &since) const
+{
+    const auto routed = routed_types_.find(type);
+    return routed != routed_types_.end() && routed->second > since.begun_stamp;
+}
+
+// Events of two types may come together by a change of routes that falls into the replay.
+void
+Checker::check_replay_order(const Place &place, const Message &message, Replayed &replay)
+{
+    const EventRow &row = database_->row(message.event);
+    std::map<int, Seq> &last = replay.last[{place.topic, message.key}];
+    for (const auto &[type, seq] : last)
+    {
+        const bool together =
+            type == row.type || (!was_routed(type, replay) && !was_routed(row.type, replay));
+        if (row.seq < seq && together && !order_excused_)
+            fail("replay", "event " + std::to_string(message.event) +
+                               " is behind later ones of its key in a replay");
+    }
+    last[row.type] = std::max(last[row.type], row.seq);
+}
+
+// A person who cancels one tells the relay.
+void
+Checker::replay_hands_over(int event)
+{
+    const std::string name = "event " + std::to_string(event) + " of a replay";
+    check_may_send(name);
+    const auto &rows = store_->tables().replays;
+    const auto running =
+        std::find_if(rows.begin(), rows.end(),
+                     [](const ReplayRow &row) { return row.state == ReplayRow::State::running; });
+    if (running == rows.end())
+        return fail("replay", name + " is handed over, and none is under way");
+    Replayed &replay = replays_[running->number];
+    if (!std::exchange(replay.begun, true))
+        replay.begun_stamp = stamp_;
+}
+
+void
+Checker::replay_acknowledged(int event)
+{
+    for (const ReplayRow &row : store_->tables().replays)
+        if (row.state == ReplayRow::State::running)
+            replays_[row.number].heard.insert(event);
+}
+
+// The relay has ended in order: it continues behind what was acknowledged. When the disk was full
+// its row may not be due again yet.
+void
+Checker::check_replays_written()
+{
+    if (undisturbed_since_ > clock_.at())
+        return;
+    for (const ReplayRow &row : store_->tables().replays)
+    {
+        const auto done = static_cast<std::size_t>(row.published + row.refused + row.missing);
+        if (row.state == ReplayRow::State::running && done < row.events->size() &&
+            replays_[row.number].heard.count((*row.events)[done]) > 0)
+            fail("replay", "replay " + std::to_string(row.number) +
+                               " sends what was acknowledged again, as it was not written down");
+    }
 }
 
 bool

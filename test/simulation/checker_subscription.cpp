@@ -25,10 +25,11 @@ Checker::created(unsigned types, bool retained)
     missed_ = 0;
     detached_ = false;
     total_known_ = true;
-    rounds_then_ = 0;
+    rounds_then_ = acknowledged_ = 0;
     keys_.clear();
     replays_.clear();
     places_.clear();
+    position_known_ = false;
     for (std::size_t event = 0; event < facts_.size(); event++)
     {
         Fact &fact = facts_[event];
@@ -76,6 +77,7 @@ Checker::detached() noexcept
 void
 Checker::crashed() noexcept
 {
+    position_known_ = false;
     if (store_ == nullptr || !detached_ || store_->tables().detached)
         return;
     missed_ = missed_before_;
@@ -104,7 +106,7 @@ Checker::miss(int event)
 void
 Checker::attached(bool retained)
 {
-    detached_ = false;
+    detached_ = position_known_ = false;
     disturbed(kSecond);
     if (retained)
         return;

@@ -46,6 +46,7 @@ public:
             act(clock_random_.below(history_.active), Kind::slow_disk,
                 static_cast<int>(clock_random_.between(50, 2000)));
         history_.new_lanes = clock_random_.percent(20);
+        fill_disk();
         look_at_rows_slowly();
         if (random_.percent(25))
             history_.max_bytes = number(1000, 20000);
@@ -241,6 +242,14 @@ private:
             act(clock_random_.below(history_.active), Kind::set_clock,
                 clock_random_.percent(50) ? by : -by);
         }
+    }
+
+    // For a while, and not only for some statements. The same.
+    void fill_disk()
+    {
+        for (Act &act : history_.acts)
+            if (act.kind == Kind::no_space && clock_random_.percent(40))
+                act.b = static_cast<int>(clock_random_.between(500, 6000));
     }
 
     // When routes change, and at a start. With numbers of its own, too.

@@ -85,6 +85,7 @@ public:
     }
 
     History &history() { return history_; }
+    const History &history() const { return history_; }
 
     std::string outcome(Mutant mutated = Mutant::none) const
     {

@@ -9,6 +9,24 @@ namespace outbox::sim
 namespace
 {
 
+// When event 0 was refused, in seconds, up to the time when it has failed.
+std::vector<double>
+refusals_of_first(const Made &made, Mutant mutated)
+{
+    const Outcome outcome = simulate_with(mutated, made.history(), true);
+    EXPECT_EQ(outcome.text, "");
+    std::vector<double> at;
+    for (const std::string &line : outcome.lines)
+    {
+        if (line.find("event 0 is set aside: refused") == std::string::npos)
+            continue;
+        at.push_back(std::stod(line));
+        if (line.find("FAILED") != std::string::npos)
+            break;
+    }
+    return at;
+}
+
 // All that is in flight waits for a partition without a leader when the brokers are back, and
 // nothing new comes: what was set aside goes out all the same.
 TEST(MadeHistories, TroubleEndsWithTheConnection)
@@ -160,6 +178,117 @@ TEST(MadeHistories, ARefusedTopicIsToldOnce)
     };
     EXPECT_EQ(told(Mutant::none), 2);
     EXPECT_GT(told(Mutant::tells_again), 10);
+}
+
+// An event that is refused is tried again after pauses that grow, up to the longest one, and so
+// often as it is to be.
+TEST(MadeHistories, AttemptsAreFurtherAndFurtherApart)
+{
+    constexpr double kLongest[] = {0.2, 0.4, 0.8, 1.0, 1.0};
+    constexpr double kTry = 0.1;
+    for (int i = 0; i < 10; i++)
+    {
+        Made made;
+        made.history().seed += static_cast<std::uint64_t>(i);
+        made.history().endpoint = i >= 5;
+        made.history().max_attempts = 6;
+        made.history().backoff_initial_ms = 200;
+        made.history().backoff_max_ms = 1000;
+        made.one(1.0, 0, 0, Act::invalid);
+        const auto goes_well = [&](Mutant mutated)
+        {
+            const std::vector<double> at = refusals_of_first(made, mutated);
+            bool good = at.size() == std::size(kLongest) + 1;
+            for (std::size_t n = 1; n < at.size() && good; n++)
+                good = at[n] - at[n - 1] >= kLongest[n - 1] / 2 &&
+                       at[n] - at[n - 1] <= kLongest[n - 1] + kTry;
+            return good;
+        };
+        EXPECT_TRUE(goes_well(Mutant::none)) << i;
+        EXPECT_FALSE(goes_well(Mutant::tries_at_once)) << i;
+    }
+}
+
+// While the disk is full, what is to be written is tried again after pauses that grow, however much
+// there is to do meanwhile.
+TEST(MadeHistories, AFullDiskIsTriedAgainAfterPauses)
+{
+    Made made;
+    made.emit(0.5, 0).act(2.0, Kind::no_space, 0, 8000);
+    for (int i = 0; i < 200; i++)
+        made.one(1.0 + i * 0.05, i % 3, i % 7);
+    const auto tries = [&](Mutant mutated)
+    {
+        const Outcome outcome = simulate_with(mutated, made.in_order().history(), true);
+        EXPECT_EQ(outcome.text, "");
+        return std::count_if(outcome.lines.begin(), outcome.lines.end(),
+                             [](const std::string &line)
+                             { return line.find("no space left") != std::string::npos; });
+    };
+    EXPECT_GT(tries(Mutant::none), 0);
+    EXPECT_LE(tries(Mutant::none), 5);
+    EXPECT_GT(tries(Mutant::tries_each_round), 20);
+}
+
+// An endpoint takes long for the records of one key, and of others there are more than may be in
+// flight: they do not wait for it.
+TEST(MadeHistories, AKeyThatTakesLongHoldsUpNoOther)
+{
+    Made made;
+    made.history().endpoint = true;
+    made.history().slow_key = 0;
+    made.history().max_events = 100;
+    made.history().types = 1;
+    made.one(10.0, 0, 0);
+    constexpr int kOthers[] = {1, 2, 4, 5}; // by other connections
+    for (int i = 0; i < 400; i++)
+        made.one(10.0 + i * 0.01, 0, kOthers[i % 4]);
+    EXPECT_EQ(made.outcome(), "");
+    EXPECT_EQ(made.outcome(Mutant::takes_stuck_for_turn).substr(0, 7), "stalled");
+}
+
+// A sink has few records on their way, each of which takes a while: those that wait for their turn
+// are not stuck.
+TEST(MadeHistories, WhatWaitsForItsTurnIsNotStuck)
+{
+    Made made;
+    made.history().endpoint = true;
+    made.history().max_events = 200;
+    made.history().batch_records = 4;
+    made.act(0.5, Kind::broker_slow, 0, 500);
+    for (int i = 60; i > 0; i--)
+        made.one(1.0, (i + 2) % 3, i); // the sink begins with topic 0, and the first is of topic 2
+    const auto set_aside = [&](Mutant mutated)
+    {
+        const Outcome outcome = simulate_with(mutated, made.history(), true);
+        EXPECT_EQ(outcome.text, "");
+        return std::count_if(outcome.lines.begin(), outcome.lines.end(),
+                             [](const std::string &line)
+                             { return line.find("is set aside") != std::string::npos; });
+    };
+    EXPECT_EQ(set_aside(Mutant::none), 0);
+    EXPECT_GT(set_aside(Mutant::takes_turn_for_stuck), 0);
+}
+
+// The first events of a drain wait until their topic is described. The others do not have to be
+// held behind them, and built twice, for as long as it lasts.
+TEST(MadeHistories, ADrainHoldsOnlyWhatItBeginsWith)
+{
+    constexpr int kEvents = 5000;
+    constexpr int kFirst = 1000;
+    Made made;
+    made.history().types = 1;
+    made.history().max_events = kFirst;
+    made.history().batch_records = 200;
+    made.act(0.5, Kind::slow_machine, 100).emit(1.0, 0, kEvents);
+    const auto built = [&](Mutant mutated)
+    {
+        const Outcome outcome = simulate_with(mutated, made.history());
+        EXPECT_EQ(outcome.text, "");
+        return outcome.built;
+    };
+    EXPECT_LE(built(Mutant::none), kEvents + 2 * kFirst);
+    EXPECT_GT(built(Mutant::reads_past_held), 2 * kEvents - kFirst);
 }
 
 } // namespace

@@ -99,12 +99,10 @@ Play::is_over(Time quiet_at) const
     Time last = quiet_at;
     for (const auto &one : subscriptions_)
         last = std::max(last, one->discarded_at());
-    const bool alone = subscriptions_.size() == 1;
-    return clock_.at() > last + kQuiet || all_of(
-                                              [&](const Subscription &one) {
-                                                  return one.is_done() && !one.is_detached() &&
-                                                         (alone || one.checker().has_passed_all());
-                                              });
+    return clock_.at() > last + kQuiet ||
+           all_of(
+               [&](const Subscription &one)
+               { return one.is_done() && !one.is_detached() && one.checker().has_passed_all(); });
 }
 
 bool
@@ -122,13 +120,14 @@ Play::outcome()
     {
         Checker &checker = one->checker();
         if (one->exists() && outcome.kind.empty() && !is_wrong())
-            checker.end(subscriptions_.size() > 1);
+            checker.end();
         if (outcome.kind.empty())
         {
             outcome.kind = checker.kind();
             outcome.text = checker.failure();
         }
         outcome.rounds += one->rounds();
+        outcome.built += one->built();
         outcome.published += checker.published();
         outcome.repeats += checker.repeats();
         outcome.refusals += checker.refusals();

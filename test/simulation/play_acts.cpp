@@ -83,7 +83,7 @@ Play::server(const Act &act)
         trace_.say("a session locks table %d for %d ms", act.a, act.b);
         return database_.lock(static_cast<Table>(act.a), clock_.at() + act.b * kMs);
     case Kind::no_space:
-        return one.store().fail_statements(act.a);
+        return one.store().fail_statements(act.a, clock_.at() + act.b * kMs);
     case Kind::crash:
         return crash();
     case Kind::kill:

@@ -54,6 +54,10 @@ public:
         return sink_->serve(listener, max_events);
     }
     int serve_within_ms() const noexcept override { return sink_->serve_within_ms(); }
+    bool visit_begun(int age_ms, const std::function<void(std::uint64_t tag)> &visit) const override
+    {
+        return sink_->visit_begun(age_ms, visit);
+    }
     std::size_t outstanding() const noexcept override { return sink_->outstanding(); }
     void purge() noexcept override { sink_->purge(); }
     bool fatal(Failure &why) const noexcept override { return sink_->fatal(why); }
@@ -68,7 +72,7 @@ private:
 
 Relay::Relay(const Surroundings &around, const Settings &settings)
     : around_(around), settings_(settings), next_at_(around.clock.at()),
-      replays_(around.trace, around.database, around.store)
+      replays_(around.trace, around.database, around.store), replay_watch_(around.checker)
 {
 }
 
@@ -89,7 +93,7 @@ Relay::open(Use use, int oversized_batches, Failure &)
     const char *name = kNames[static_cast<int>(use)];
     const ProducerId id = next_producer_++;
     ProducerWatch &watch =
-        use == Use::replay ? static_cast<ProducerWatch &>(deaf_) : around_.checker;
+        use == Use::replay ? static_cast<ProducerWatch &>(replay_watch_) : around_.checker;
     if (settings_.endpoint.used)
         return hand_out(std::make_unique<EndpointSink>(around_.clock, around_.random, around_.trace,
                                                        around_.network, watch, settings_.endpoint,
@@ -113,13 +117,15 @@ Relay::start()
         std::make_unique<SimSource>(around_.clock, around_.trace, around_.database, around_.store);
     engine_ = std::make_unique<Engine>(
         World{*source_, *source_, replays_, *this, around_.clock, tally_}, settings_.limits);
+    source_->show_backlog(backlog_.base, backlog_.counted);
     const PositionRow &stored = OUTBOX_MUTANT(reads_other_position)
                                     ? around_.database.of_default().tables().position
                                     : around_.store.tables().position;
     around_.checker.relay_starts();
-    engine_->start({{stored.from, stored.to, stored.last_seq}, stored.published_total}, {0, false});
+    engine_->start({{stored.from, stored.to, stored.last_seq}, stored.published_total}, backlog_);
     engine_->configure(settings_.policy);
     around_.store.set_served(true);
+    rounds_before_ = rounds_;
     state_ = State::running;
     gives_up_ = false;
     look_ = true;
@@ -218,10 +224,13 @@ void
 Relay::stop(Time pause)
 {
     around_.trace.say("the relay has ended");
+    if (source_)
+        backlog_ = around_.store.tables().detached ? StoredBacklog() : source_->backlog();
     around_.store.roll_back();
     if (engine_)
         engine_->close(0);
     engine_.reset();
+    built_ = built();
     source_.reset();
     around_.store.set_served(false);
     state_ = State::down;
@@ -235,6 +244,7 @@ Relay::die()
         stop(around_.random.between(50, 1000) * kMs);
     else
         next_at_ = std::max(next_at_, around_.clock.at() + 50 * kMs);
+    backlog_ = {};
 }
 
 // What Kafka acknowledges in the last moments need not be sent again.
@@ -319,12 +329,31 @@ Relay::advance()
         busy_until_ = around_.clock.at();
         around_.clock.go_back(began);
     }
+    watch();
+}
+
+void
+Relay::watch()
+{
+    Checker &checker = around_.checker;
     if (source_ && source_->take_written())
-        around_.checker.tables_changed();
-    if (engine_)
-        // What is afloat counts as acknowledged, and may be half as much again.
-        around_.checker.in_flight(engine_->publisher().outstanding(),
-                                  settings_.limits.max_events * 3 / 2 + 2);
+        checker.tables_changed();
+    if (XidSnapshot tick; source_ && source_->take_tick(tick))
+        checker.ticked(tick);
+    if (!engine_)
+        return;
+    const Publisher &publisher = engine_->publisher();
+    // What is afloat counts as acknowledged, and may be half as much again.
+    checker.in_flight(publisher.outstanding(), settings_.limits.max_events * 3 / 2 + 2);
+    const EngineReport report = publisher.report();
+    checker.in_flight_bytes(report.in_flight_events, report.in_flight_bytes,
+                            settings_.limits.max_bytes);
+    checker.counted("published", tally_.published(), checker.acknowledged());
+    if (state_ != State::running || rounds_ == rounds_before_)
+        return;
+    if (publisher.backlog_known() && publisher.backlog_counted())
+        checker.backlog(static_cast<std::int64_t>(source_->emitted() - source_->backlog().base));
+    checker.saves(source_->saves(), engine_->has_unsaved());
 }
 
 Time
@@ -340,7 +369,8 @@ Relay::next_event_at() const
 bool
 Relay::is_idle() const
 {
-    return state_ == State::running && engine_->publisher().idle() && !engine_->has_unsaved();
+    return state_ == State::running && rounds_ > rounds_before_ && engine_->publisher().idle() &&
+           !engine_->has_unsaved();
 }
 
 } // namespace outbox::sim

@@ -15,28 +15,39 @@
 namespace outbox::sim
 {
 
-// Counts for nobody.
-class NoTally final : public Tally
+// Of all topics together, and all relays of a subscription.
+class SimTally final : public Tally
 {
 public:
     std::uint16_t topic(std::string_view) noexcept override { return 0; }
-    void published(const Acknowledged &, const Moment &) noexcept override {}
+    void published(const Acknowledged &, const Moment &) noexcept override { published_++; }
     void batch(std::uint16_t, std::size_t) noexcept override {}
     void refused(std::uint16_t) noexcept override {}
-    void failed(std::uint16_t) noexcept override {}
+    void failed(std::uint16_t) noexcept override { failed_++; }
     void retried(std::uint16_t) noexcept override {}
     void flush(bool) noexcept override {}
+
+    std::size_t published() const noexcept { return published_; }
+    std::size_t failed() const noexcept { return failed_; }
+
+private:
+    std::size_t published_ = 0;
+    std::size_t failed_ = 0;
 };
 
 // Of a replay's sink: what becomes of its records says nothing of the events.
-class DeafWatch final : public ProducerWatch
+class ReplayWatch final : public ProducerWatch
 {
 public:
+    explicit ReplayWatch(Checker &checker) noexcept : checker_(checker) {}
     void in_doubt(int) override {}
-    void handed_over(int, bool) override {}
-    void acknowledged(int) override {}
+    void handed_over(int event, bool) override { checker_.replay_hands_over(event); }
+    void acknowledged(int event) override { checker_.replay_acknowledged(event); }
     void drains(bool) override {}
     void refused_alone(int, bool) override {}
+
+private:
+    Checker &checker_;
 };
 
 // PostgreSQL, which restarts all its processes when one is killed.
@@ -85,6 +96,8 @@ public:
     // A transaction holds its row of outbox.subscriptions: none starts.
     void hold(bool held) noexcept { held_ = held; }
     std::size_t rounds() const noexcept { return rounds_; }
+    // Records, by all its processes.
+    std::size_t built() const noexcept { return built_ + (source_ ? source_->built() : 0); }
     // It has nothing to do, and has written so.
     bool is_idle() const;
 
@@ -117,6 +130,7 @@ private:
     void maintain();
     void end_some();
     void stop(Time pause);
+    void watch();
     bool has_news() const;
     bool may_start() const;
 
@@ -135,11 +149,14 @@ private:
     Time looked_at_ = 0;
     Time maintain_at_ = 0;
     std::size_t rounds_ = 0;
+    std::size_t rounds_before_ = 0; // of processes that have ended
+    std::size_t built_ = 0;         // the same
     ProducerId next_producer_ = 1;
     std::vector<SimSink *> sinks_;
-    NoTally tally_;
+    SimTally tally_;
+    StoredBacklog backlog_; // as the process before has shown it, to this server
     SimReplays replays_;
-    DeafWatch deaf_;
+    ReplayWatch replay_watch_;
     std::unique_ptr<SimSource> source_;
     std::unique_ptr<Engine> engine_;
 };

@@ -17,6 +17,7 @@ struct Outcome
     std::uint64_t hash = 0; // of all that happened, and when
     Time lasted = 0;
     std::size_t rounds = 0;
+    std::size_t built = 0; // records, some more than once
     std::size_t published = 0;
     std::size_t repeats = 0;
     std::size_t refusals = 0;       // of single records

@@ -30,7 +30,7 @@ relay_settings(const Settings &settings, bool beside_others)
         {settings.max_in_flight, batch, most_queued,
          2 * static_cast<std::size_t>(settings.max_bytes), settings.sends_ready},
         {settings.endpoint, most_queued, batch, settings.backoff_initial_ms,
-         settings.backoff_max_ms, settings.sink_dies},
+         settings.backoff_max_ms, settings.sink_dies, settings.slow_key},
         settings.new_lanes && !beside_others // all relays of a database have the same
     };
 }
@@ -141,7 +141,10 @@ Subscription::note_disturbances()
         checker_.disturbed(0);
     // What could not be set aside is tried again after up to five seconds.
     if (store_->take_failed())
+    {
         checker_.disturbed(8 * kSecond);
+        checker_.save_fails();
+    }
     if (is_any_put_off())
         checker_.disturbed(0);
     if (!cluster_->any_broker_answers())

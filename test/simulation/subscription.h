@@ -52,6 +52,7 @@ public:
     Time next_event_at() const;
     bool is_done() const;
     std::size_t rounds() const noexcept { return exists() ? relay_->rounds() : 0; }
+    std::size_t built() const noexcept { return exists() ? relay_->built() : 0; }
 
     // What befalls it; nothing while it does not exist.
     void kafka(const Act &act);

@@ -100,6 +100,26 @@ TEST(Subscriptions, OneThatWasDroppedHoldsNothing)
               1);
 }
 
+// What a subscription does not take is passed once, and its position is not written again for that.
+TEST(Subscriptions, ThePositionIsWrittenOnceForWhatIsLeftOut)
+{
+    Made made;
+    made.history().types = 2;
+    made.history().active = 30 * kSecond;
+    made.subscription(0.5, 1).emit(2.0, 1);
+    const auto writes = [&](Mutant mutated)
+    {
+        const Outcome outcome = simulate_with(mutated, made.history(), true);
+        EXPECT_EQ(outcome.text, "");
+        return std::count_if(
+            outcome.lines.begin(), outcome.lines.end(),
+            [](const std::string &line)
+            { return line.find("subscription 1: the position") != std::string::npos; });
+    };
+    EXPECT_LE(writes(Mutant::none), 3);
+    EXPECT_GT(writes(Mutant::writes_left_out_again), 10);
+}
+
 class SubscriptionMutants : public testing::TestWithParam<Mutant>
 {
 };

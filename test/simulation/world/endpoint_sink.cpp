@@ -222,7 +222,9 @@ EndpointSink::send(const Key &key, Lane &lane)
     if (message.in_doubt)
         watch_.in_doubt(message.event);
     message.in_doubt = false;
-    requests_.push_back({network_.send(connection, kEndpoint, batch), key});
+    const bool slow = key.second == "key" + std::to_string(settings_.slow_key);
+    const Time later = slow ? 5 * kSecond : 0;
+    requests_.push_back({network_.send(connection, kEndpoint, batch, later), key});
     trace_.say("sink %llu (%s) sends event %d", static_cast<unsigned long long>(id_), name_,
                message.event);
 }

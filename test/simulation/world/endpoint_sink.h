@@ -26,7 +26,8 @@ struct EndpointSettings
     std::size_t max_requests = 8;
     std::int64_t backoff_initial_ms = 100;
     std::int64_t backoff_max_ms = 1000;
-    int dies = 0; // of a hundred connections that break, so many end it
+    int dies = 0;      // of a hundred connections that break, so many end it
+    int slow_key = -1; // each record of which takes five seconds
 };
 
 class EndpointSink final : public KeyedSink, public SimSink

@@ -13,10 +13,10 @@ constexpr Time kSocketTimeout = 60 * kSecond;
 } // namespace
 
 std::uint64_t
-Network::send(Sender &sender, int broker, const Batch &batch)
+Network::send(Sender &sender, int broker, const Batch &batch, Time later)
 {
     Time arrives = clock_.at() + random_.between(50, 600);
-    Time answers = arrives + random_.between(100, 1500) + cluster_.broker(broker).slow_by;
+    Time answers = arrives + random_.between(100, 1500) + cluster_.broker(broker).slow_by + later;
     for (const Flight &other : flights_)
         if (other.sender == &sender && other.broker == broker)
         {

@@ -29,8 +29,8 @@ public:
     {
     }
 
-    // Returns the number of the request.
-    std::uint64_t send(Sender &sender, int broker, const Batch &batch);
+    // Returns the number of the request, of which the answer comes so much later than others.
+    std::uint64_t send(Sender &sender, int broker, const Batch &batch, Time later = 0);
     // The sender does not wait for an answer any more; what it has sent may arrive, or may not.
     void forget(Sender &sender, std::uint64_t request);
     void forget_all(Sender &sender);

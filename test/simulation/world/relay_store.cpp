@@ -30,14 +30,14 @@ RelayStore::statement(Statement kind)
         trace_.say("the relay is killed at a statement");
         throw Killed();
     }
-    if (kind == Statement::reads || failing_ == 0)
+    if (kind == Statement::reads || !writes_fail())
         return;
     if (writes_before_failure_ > 0)
     {
         writes_before_failure_--;
         return;
     }
-    failing_--;
+    failing_ -= failing_ > 0 ? 1 : 0;
     failed_ = true;
     trace_.say("a statement fails: no space left on device");
     // Some errors are others, and the engine does not know them.

@@ -63,8 +63,13 @@ public:
     bool may_change(Seq seq) const { return held_.count(seq) == 0; }
 
     // --- Accidents ---
-    void fail_statements(int count) { failing_ = count; }
-    bool writes_fail() const noexcept { return failing_ > 0; }
+    // So many, and all until this time.
+    void fail_statements(int count, Time until = 0) noexcept
+    {
+        failing_ = count;
+        fails_until_ = until;
+    }
+    bool writes_fail() const noexcept { return failing_ > 0 || clock_.at() < fails_until_; }
     // Whether a statement has failed since; true once.
     bool take_failed() noexcept;
     void kill_after(int calls) { kill_after_ = calls; }
@@ -99,6 +104,7 @@ private:
     std::set<Seq> held_;
     bool served_ = false;
     int failing_ = 0;
+    Time fails_until_ = 0;
     std::int64_t writes_before_failure_ = 0; // of a transaction
     bool failed_ = false;
     int kill_after_ = -1;

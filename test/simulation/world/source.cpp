@@ -126,6 +126,7 @@ SimSource::read_line(Event &event, Failure &)
 bool
 SimSource::build(Event &event, Record &record, Failure &why)
 {
+    built_++;
     (void) read_line(event, why);
     if (current_->unreadable)
     {
@@ -159,6 +160,7 @@ SimSource::save(const Position &position, std::int64_t published_total)
     store_.change().position = {position.from, position.to, position.last_seq, published_total};
     store_.end_transaction();
     written_ = true;
+    saves_++;
     trace_.say("the position is %s | %s | %lld", position.from.to_text().c_str(),
                position.to.to_text().c_str(), static_cast<long long>(position.last_seq));
     return SaveResult::done;
@@ -167,6 +169,7 @@ SimSource::save(const Position &position, std::int64_t published_total)
 void
 SimSource::tick(const XidSnapshot &snapshot)
 {
+    tick_ = snapshot;
     if (database_.is_locked(Table::ticks))
         return;
     store_.statement(RelayStore::Statement::writes);
@@ -175,9 +178,9 @@ SimSource::tick(const XidSnapshot &snapshot)
 }
 
 void
-SimSource::show_backlog(std::uint64_t base, bool) noexcept
+SimSource::show_backlog(std::uint64_t base, bool counted) noexcept
 {
-    backlog_base_ = base;
+    backlog_ = {base, counted};
 }
 
 bool
@@ -202,6 +205,16 @@ void
 SimSource::log(const LogLine &line) noexcept
 {
     trace_.say("log: %s", line.text);
+}
+
+bool
+SimSource::take_tick(XidSnapshot &tick) noexcept
+{
+    if (!tick_)
+        return false;
+    tick = std::move(*tick_);
+    tick_.reset();
+    return true;
 }
 
 bool

@@ -6,6 +6,7 @@
 #include "bgworker/engine/deliveries.h"
 #include "bgworker/engine/source.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -73,9 +74,14 @@ public:
 
     // For who runs the relay.
     void ask_to_end() noexcept { must_end_ = true; }
-    std::uint64_t backlog_base() const noexcept { return backlog_base_; }
+    const StoredBacklog &backlog() const noexcept { return backlog_; }
     // Whether a position or a row was written since; true once.
     bool take_written() noexcept;
+    std::size_t built() const noexcept { return built_; }
+    // How often the position was written.
+    std::size_t saves() const noexcept { return saves_; }
+    // The last tick that was written since, or was to be; true once.
+    bool take_tick(XidSnapshot &tick) noexcept;
 
 private:
     bool set_event(const EventRow *row, Event &event);
@@ -89,6 +95,7 @@ private:
     RelayStore &store_;
     const FilterHistory filters_; // as it was when the process started
     std::uint64_t skipped_ = 0;
+    std::size_t built_ = 0;             // records
     const EventRow *current_ = nullptr; // fetched or found last
     std::string topic_;
     std::string key_;
@@ -102,9 +109,11 @@ private:
     std::vector<bool> blocks_;
     std::uint64_t loaded_version_ = 0;
     Lsn needed_on_standby_;
-    std::uint64_t backlog_base_ = 0;
+    StoredBacklog backlog_;
     bool must_end_ = false;
     bool written_ = false;
+    std::size_t saves_ = 0;
+    std::optional<XidSnapshot> tick_;
 };
 
 } // namespace outbox::sim
