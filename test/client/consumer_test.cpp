@@ -1,7 +1,4 @@
 // What a consumer does while nothing fails.
-#include <atomic>
-#include <csignal>
-
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -293,75 +290,6 @@ TEST(Consumer, ATopicThatWasMadeAnewIsToldOfWhenItsOffsetsAreInPostgres)
     for (int i = 10; i < 15; ++i)
         writer.write(scene.topic, "k", "{}", event_id(i), {}, 0);
     EXPECT_TRUE(consume(5));
-}
-
-TEST(Consumer, StopFromASignalHandlerEndsItAtOnce)
-{
-    Scene scene;
-    std::atomic<bool> assigned{false};
-    outbox::ConsumerOptions options = scene.options();
-    options.log = [&](outbox::LogLevel, const std::string &line)
-    { assigned = assigned || line.find("assigned") != std::string::npos; };
-    outbox::Consumer consumer(options, &insert_effect);
-    static outbox::Consumer *the_consumer = nullptr;
-    the_consumer = &consumer;
-    static const auto handler = [](int) { the_consumer->stop(); };
-    const auto before = std::signal(SIGUSR1, +handler);
-    std::thread thread([&] { consumer.run(); });
-    // From now on there is nothing to do, and its waits are long.
-    EXPECT_TRUE(wait_until(kSoon, [&] { return assigned.load(); }));
-    const auto start = Clock::now();
-    pthread_kill(thread.native_handle(), SIGUSR1);
-    thread.join();
-    EXPECT_LT(since(start), Milliseconds(2000));
-    std::signal(SIGUSR1, before);
-}
-
-TEST(Consumer, StopLetsTheHandlerThatRunsEndAndKeepsItsEffect)
-{
-    Scene scene;
-    scene.writer.write(scene.topic, "k", "{}", event_id(1));
-    scene.writer.write(scene.topic, "k", "{}", event_id(2));
-    std::atomic<bool> in_handler{false};
-    std::atomic<bool> go_on{false};
-    const outbox::ConsumerOptions options = scene.options();
-    RunningConsumer consumer(options,
-                             [&](PGconn *transaction, const outbox::Record &record)
-                             {
-                                 in_handler = true;
-                                 wait_until(kSoon, [&] { return go_on.load(); });
-                                 insert_effect(transaction, record);
-                             });
-    ASSERT_TRUE(wait_until(kSoon, [&] { return in_handler.load(); }));
-    consumer.stop();
-    go_on = true;
-    EXPECT_FALSE(consumer.join());
-    EXPECT_EQ(scene.effects(), 1);
-    EXPECT_EQ(group_lag(kafka().bootstrap(), options.consumer, scene.topic), 1);
-}
-
-TEST(Consumer, StopDoesNotWaitForAConcurrentDuplicate)
-{
-    Scene scene;
-    const outbox::ConsumerOptions options = scene.options();
-    Db other = scene.database.connect();
-    other.exec("begin");
-    other.exec("select outbox.mark_processed($1, $2)", event_id(1), options.consumer);
-    scene.writer.write(scene.topic, "k", "{}", event_id(1));
-    RunningConsumer consumer(options, &insert_effect);
-    ASSERT_TRUE(wait_until(kSoon,
-                           [&]
-                           {
-                               return scene.db.value("select count(*) from pg_stat_activity where"
-                                                     " application_name like 'outbox consumer%' and"
-                                                     " wait_event_type = 'Lock'") == "1";
-                           }));
-    const auto start = Clock::now();
-    consumer.finish();
-    EXPECT_LT(since(start), Milliseconds(3000));
-    other.exec("rollback");
-    EXPECT_EQ(scene.effects(), 0);
-    EXPECT_EQ(group_lag(kafka().bootstrap(), options.consumer, scene.topic), 1);
 }
 
 TEST(Consumer, ItNeedsNoOtherRightsThanThoseOfTheManual)

@@ -1,5 +1,6 @@
 #include "harness.h"
 
+#include <atomic>
 #include <cstdio>
 
 namespace outbox::test
@@ -304,6 +305,31 @@ insert_effect(PGconn *transaction, const outbox::Record &record)
 {
     run_sql(transaction, "insert into effects values ('" + record.event_id + "', '" +
                              record.key.value_or("") + "')");
+}
+
+void
+expect_stop_keeps_the_effect(outbox::OffsetPolicy offsets)
+{
+    Scene scene;
+    scene.writer.write(scene.topic, "k", "{}", event_id(1));
+    scene.writer.write(scene.topic, "k", "{}", event_id(2));
+    std::atomic<bool> in_handler{false};
+    std::atomic<bool> go_on{false};
+    outbox::ConsumerOptions options = scene.options();
+    options.offsets = offsets;
+    RunningConsumer consumer(options,
+                             [&](PGconn *transaction, const outbox::Record &record)
+                             {
+                                 in_handler = true;
+                                 wait_until(kSoon, [&] { return go_on.load(); });
+                                 insert_effect(transaction, record);
+                             });
+    ASSERT_TRUE(wait_until(kSoon, [&] { return in_handler.load(); }));
+    consumer.stop();
+    go_on = true;
+    EXPECT_FALSE(consumer.join());
+    EXPECT_EQ(scene.effects(), 1);
+    EXPECT_EQ(group_lag(kafka().bootstrap(), options.consumer, scene.topic), 1);
 }
 
 } // namespace outbox::test

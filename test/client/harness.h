@@ -125,6 +125,17 @@ struct Scene
     {
         return wait_until(kSoon, [&] { return group_lag(kafka().bootstrap(), group, topic) == 0; });
     }
+    // Whether one consumer comes to wait for a lock in the database.
+    bool consumer_waits()
+    {
+        return wait_until(kSoon,
+                          [&]
+                          {
+                              return db.value("select count(*) from pg_stat_activity where"
+                                              " application_name like 'outbox consumer%' and"
+                                              " wait_event_type = 'Lock'") == "1";
+                          });
+    }
     // Waits for this many.
     std::vector<Record> dead_letters(size_t count) const;
 
@@ -148,5 +159,9 @@ void replace(std::string &text, const std::string &what, const std::string &with
 
 // A handler: a row in effects.
 void insert_effect(PGconn *transaction, const outbox::Record &record);
+
+// A consumer that is stopped while its handler runs lets it end, keeps its effect, and begins no
+// other record.
+void expect_stop_keeps_the_effect(outbox::OffsetPolicy offsets);
 
 } // namespace outbox::test

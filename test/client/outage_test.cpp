@@ -313,13 +313,7 @@ TEST(Outage, StopReturnsSoonThoughTheServerIsSilentInTheMiddle)
     other.exec("select outbox.mark_processed($1, $2)", event_id(1), options.consumer);
     scene.writer.write(scene.topic, "k", "{}", event_id(1));
     RunningConsumer consumer(options, &insert_effect);
-    ASSERT_TRUE(wait_until(kSoon,
-                           [&]
-                           {
-                               return scene.db.value("select count(*) from pg_stat_activity where"
-                                                     " application_name like 'outbox consumer%' and"
-                                                     " wait_event_type = 'Lock'") == "1";
-                           }));
+    ASSERT_TRUE(scene.consumer_waits());
     proxy.set(TcpProxy::Mode::kBlackHole);
     const auto start = Clock::now();
     consumer.finish();

@@ -1,8 +1,6 @@
 // Keys are blocked for long, many events wait behind them, and servers die meanwhile.
 #include <algorithm>
-#include <fstream>
 #include <random>
-#include <sstream>
 #include <thread>
 
 #include "faults.h"
@@ -14,17 +12,6 @@ using namespace outbox::test;
 
 namespace
 {
-
-// Memory of a process that nobody else has, in kB.
-long
-private_memory(pid_t pid)
-{
-    std::ifstream status("/proc/" + std::to_string(pid) + "/status");
-    for (std::string line; std::getline(status, line);)
-        if (line.rfind("RssAnon:", 0) == 0)
-            return std::stol(line.substr(8));
-    return 0;
-}
 
 // Emits for a key in one transaction.
 void
@@ -70,11 +57,11 @@ REAL_KAFKA_TEST(BlockedKey, ALongLineCostsNoMemoryAndDoesNotSlowOtherKeysAndGoes
     };
     ASSERT_TRUE(line_is(kStep)) << scene.describe();
     const pid_t relay = scene.database().relay_pid();
-    const long before = private_memory(relay);
+    const long before = memory_kb(relay, "RssAnon");
     for (int emitted = kStep; emitted < kLine; emitted += kStep)
         emit_backlog(scene, "k", kStep);
     ASSERT_TRUE(line_is(kLine)) << scene.describe();
-    const long after = private_memory(relay);
+    const long after = memory_kb(relay, "RssAnon");
     EXPECT_EQ(scene.database().relay_pid(), relay);
     EXPECT_LT(after - before, 4096) << "kB for " << kLine - kStep << " waiting events";
     EXPECT_LT(slowest_of_others(scene, 50).count(), 500) << "milliseconds";

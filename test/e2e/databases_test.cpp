@@ -153,3 +153,43 @@ TEST(Databases, WhoEndsAllProcessesGetsLauncherAndRelayBack)
     expect_flow(database);
     EXPECT_EQ(relays(server), 1U);
 }
+
+// As who stops everybody's queries does. Signals come while the relay works and while it waits.
+TEST(Databases, WhoCancelsAllQueriesDisturbsNeitherLauncherNorRelay)
+{
+    OwnCluster server;
+    TestDatabase database(server);
+    expect_flow(database);
+    Db db = database.connect();
+    const std::string processes = "select string_agg(pid::text, ' ' order by pid) from "
+                                  "pg_stat_activity where backend_type like 'outbox%'";
+    const std::string before = db.value(processes);
+    for (int i = 0; i < 50; ++i)
+    {
+        db.exec("select outbox.emit($1, 'k', 'made', '{}') from generate_series(1, 200)",
+                database.type());
+        EXPECT_EQ(db.value("select count(*) from (select pg_cancel_backend(pid) from "
+                           "pg_stat_activity where backend_type like 'outbox%') t"),
+                  "2");
+    }
+    expect_flow(database);
+    EXPECT_EQ(db.value(processes), before);
+    EXPECT_FALSE(server.log_contains("canceling statement")) << server.log_text();
+}
+
+// The relay looks at the extension while it is dropped and made anew at once.
+TEST(Databases, AnExtensionThatIsMadeAnewAtOnceIsNotTakenForAForgedOne)
+{
+    OwnCluster server;
+    TestDatabase database(server);
+    kafka().create_topic(database.topic());
+    Db db = database.connect();
+    for (int i = 0; i < 40; ++i)
+    {
+        db.exec("begin; drop extension outbox; create extension outbox; commit");
+        const std::string id =
+            db.value("select outbox.emit($1, 'k', 'made', null)", database.type());
+        EXPECT_EQ(db.value("select outbox.wait_published($1, '20 s')", id), "t");
+    }
+    EXPECT_FALSE(server.log_contains("is not the one of the extension"));
+}

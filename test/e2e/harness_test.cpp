@@ -9,11 +9,13 @@ using namespace outbox::test;
 namespace
 {
 
-// Produces numbered records with one key and waits until all are acknowledged.
+// Produces numbered records with one key and waits until all are acknowledged. With idempotence:
+// without it, a batch that a Kafka just started refuses is sent again after the one behind it.
 void
 produce(const std::string &bootstrap, const std::string &topic, int first, int last)
 {
-    const KafkaHandle producer = make_kafka_client(RD_KAFKA_PRODUCER, bootstrap);
+    const KafkaHandle producer =
+        make_kafka_client(RD_KAFKA_PRODUCER, bootstrap, {{"enable.idempotence", "true"}});
     for (int number = first; number <= last; ++number)
     {
         std::string value = std::to_string(number);

@@ -1,6 +1,5 @@
 // Whatever goes wrong with one event is that event's failure: it is set aside, its line waits, and
 // everything else flows.
-#include <fstream>
 
 #include "odd_events.h"
 
@@ -8,17 +7,6 @@ using namespace outbox::test;
 
 namespace
 {
-
-// The most memory that a process has had, in kB.
-long
-peak_memory(pid_t pid)
-{
-    std::ifstream status("/proc/" + std::to_string(pid) + "/status");
-    for (std::string line; std::getline(status, line);)
-        if (line.rfind("VmHWM:", 0) == 0)
-            return std::stol(line.substr(6));
-    return 0;
-}
 
 // A text of the column's type with one byte that has no equivalent in UTF-8.
 struct BadText
@@ -188,7 +176,7 @@ TEST(OddEvents, NumbersOfManyDigitsTakeNoMoreMemoryThanTheSettingsAllow)
     OddEvents scene(server);
     ASSERT_TRUE(scene.arrive({scene.emit("good")}));
     const pid_t relay = scene.database().relay_pid();
-    const long before = peak_memory(relay);
+    const long before = memory_kb(relay, "VmHWM");
     // PostgreSQL takes long to make such a value.
     scene.db().exec(
         "create temp table huge as select jsonb_object_agg('h' || i, 1e131071::numeric) "
@@ -223,7 +211,7 @@ TEST(OddEvents, NumbersOfManyDigitsTakeNoMoreMemoryThanTheSettingsAllow)
                            }))
         << scene.describe();
     EXPECT_EQ(scene.database().relay_pid(), relay) << "the relay was restarted";
-    const long grown = peak_memory(relay) - before;
+    const long grown = memory_kb(relay, "VmHWM") - before;
     std::printf("VmHWM: %ld kB and %ld kB more\n", before, grown);
     EXPECT_LT(grown, 96 * 1024) << "kB";
 }

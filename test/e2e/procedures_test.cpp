@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "faults.h"
+#include "numbered_events.h"
 
 using namespace outbox::test;
 
@@ -20,14 +21,6 @@ constexpr auto kNothingComes = Milliseconds(1200);
 constexpr const char *kCounts =
     "select concat_ws(' ', count(*), count(*) filter (where status = 'PUBLISHED'), "
     "count(*) filter (where status = 'NEW')) from outbox.event_status";
-
-void
-emit_many(Db &db, const std::string &type, int first, int last)
-{
-    for (int i = first; i <= last; ++i)
-        db.exec("select outbox.emit($1, $2, 'e', jsonb_build_object('n', $3::int))", type,
-                "key-" + std::to_string(i % 5), i);
-}
 
 // Events that are published, and others that its relay was not told of Kafka for.
 void

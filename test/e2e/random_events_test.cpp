@@ -1,7 +1,6 @@
 // Random events, by every way that they can take, beside good ones: whatever is accepted is
 // published or set aside, the good ones flow in their order, and the relay lives on.
 #include <algorithm>
-#include <fstream>
 #include <random>
 #include <set>
 
@@ -174,16 +173,6 @@ private:
     std::string encoding_;
 };
 
-long
-peak_memory(pid_t pid)
-{
-    std::ifstream status("/proc/" + std::to_string(pid) + "/status");
-    for (std::string line; std::getline(status, line);)
-        if (line.rfind("VmHWM:", 0) == 0)
-            return std::stol(line.substr(6));
-    return 0;
-}
-
 // One random event by a random way. Returns whether it was accepted.
 bool
 try_event(OddEvents &scene, RandomRow &random)
@@ -325,8 +314,8 @@ run_events(PgCluster &server, const std::string &encoding, unsigned seed, int co
     EXPECT_EQ(scene.db().value("select outbox.drain('20 s')"), "t") << scene.describe();
     EXPECT_EQ(scene.database().relay_pid(), relay) << "the relay was restarted";
     std::printf("%s: %d of %d accepted, VmHWM %ld kB\n", encoding.c_str(), accepted, count,
-                peak_memory(relay));
-    EXPECT_LT(peak_memory(relay), 192 * 1024) << "kB";
+                memory_kb(relay, "VmHWM"));
+    EXPECT_LT(memory_kb(relay, "VmHWM"), 192 * 1024) << "kB";
 }
 
 } // namespace

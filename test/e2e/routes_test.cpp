@@ -4,141 +4,13 @@
 #include <set>
 #include <thread>
 
-#include "servers.h"
+#include "routes_scene.h"
 
 using namespace outbox::test;
 
-namespace
-{
-
-using Headers = std::vector<std::pair<std::string, std::optional<std::string>>>;
-
-constexpr auto kLimit = std::chrono::seconds(30);
-
-// One database, its topics and a reader of them.
-struct Scene
-{
-    explicit Scene(std::vector<std::string> suffixes)
-        : database(cluster()), db(database.connect()), topics(std::move(suffixes))
-    {
-        for (std::string &topic : topics)
-        {
-            topic = database.name() + "." + topic;
-            kafka().create_topic(topic);
-        }
-        topics.push_back(database.topic());
-        kafka().create_topic(database.topic());
-        consumer = std::make_unique<Consumer>(kafka().bootstrap(), topics);
-    }
-
-    void route(const std::string &event_type, const std::string &topic,
-               const std::string &headers = "")
-    {
-        db.exec("insert into outbox.routes (aggregate_type, event_type, topic, headers_format) "
-                "values ($1, $2, $3, nullif($4, '')) on conflict (aggregate_type, event_type) "
-                "do update set topic = excluded.topic, headers_format = excluded.headers_format",
-                database.type(), event_type, topic, headers);
-    }
-
-    std::string emit(const std::string &event_type, const std::string &rest = "'{}'")
-    {
-        return db.value("select outbox.emit($1, 'k', $2, " + rest + ")", database.type(),
-                        event_type);
-    }
-
-    // The record that is read next.
-    Record next()
-    {
-        const size_t expected = ++expected_;
-        if (!consumer->read_count(expected, kLimit))
-            throw std::runtime_error("the event did not arrive: " +
-                                     db.value("select r::text from outbox.relay_status r"));
-        return consumer->records()[expected - 1];
-    }
-
-    Headers debezium_headers(const std::string &id)
-    {
-        const Result row = created(id);
-        return {{"id", id},
-                {"event_type", row.text(0, 0)},
-                {"aggregate_type", database.type()},
-                {"created_at", row.text(0, 1)}};
-    }
-
-    Headers cloudevents_headers(const std::string &id, const std::string &source)
-    {
-        const Result row = created(id);
-        return {{"ce_specversion", "1.0"},
-                {"ce_id", id},
-                {"ce_source", source},
-                {"ce_type", row.text(0, 0)},
-                {"ce_time", row.text(0, 1)},
-                {"ce_subject", "k"},
-                {"ce_aggregatetype", database.type()}};
-    }
-
-    Result created(const std::string &id)
-    {
-        return db.exec("select event_type, to_char(created_at at time zone 'UTC', "
-                       "'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"') from outbox.events where id = $1",
-                       id);
-    }
-
-    TestDatabase database;
-    Db db;
-    std::vector<std::string> topics;
-    std::unique_ptr<Consumer> consumer;
-
-private:
-    size_t expected_ = 0;
-};
-
-Headers
-operator+(Headers a, const Headers &b)
-{
-    a.insert(a.end(), b.begin(), b.end());
-    return a;
-}
-
-// So many events are emitted and set aside, as if they had FAILED. The relay, which is
-// paused, does not know.
-void
-set_aside(Scene &scene, int rows, const std::string &key)
-{
-    scene.route("aside", scene.topics[0]);
-    scene.db.exec("select outbox.pause('many are set aside')");
-    scene.db.exec("select outbox.emit($1, " + key +
-                      ", 'aside', '{}') "
-                      "from generate_series(1, $2::int) n",
-                  scene.database.type(), std::to_string(rows));
-    scene.db.exec("insert into outbox.deliveries (seq, xid, slot, event_id, lane, topic, "
-                  "partition_key, state, blocking, attempts, failed_at) "
-                  "select e.seq, e.xid, substring(e.tableoid::regclass::text from '\\d+$')::int2, "
-                  "e.id, e.seq, $1, e.aggregate_id, 'FAILED', true, 1, now() "
-                  "from outbox.events e",
-                  scene.topics[0]);
-}
-
-// Rows of other topics than this.
-int
-left(Scene &scene, const std::string &topic)
-{
-    return std::stoi(
-        scene.db.value("select count(*) from outbox.deliveries where topic <> $1", topic));
-}
-
-// Rows whose lanes the relay has not looked at, as set_aside() makes them.
-int
-old_lanes(Scene &scene)
-{
-    return std::stoi(scene.db.value("select count(*) from outbox.deliveries where lane = seq"));
-}
-
-} // namespace
-
 TEST(Routes, EachEventGoesWhereItsMostSpecificRowSaysAndARowThatIsDeletedCountsNoMore)
 {
-    Scene scene({"paid", "all.sent"});
+    RoutesScene scene({"paid", "all.sent"});
     scene.route("*", scene.database.name() + ".all.{event_type}");
     scene.route("paid", scene.topics[0]);
     scene.emit("paid");
@@ -154,7 +26,7 @@ TEST(Routes, EachEventGoesWhereItsMostSpecificRowSaysAndARowThatIsDeletedCountsN
 
 TEST(Routes, CloudEventsHeadersAreThoseOfTheKafkaBindingInBinaryMode)
 {
-    Scene scene({});
+    RoutesScene scene({});
     const std::string source = "/" + scene.database.name();
     scene.db.exec("insert into outbox.routes (headers_format) values ('cloudevents')");
     const std::string id = scene.emit("paid", R"('{"a": 1}')");
@@ -177,7 +49,7 @@ TEST(Routes, CloudEventsHeadersAreThoseOfTheKafkaBindingInBinaryMode)
 
 TEST(Routes, TheCallersHeadersStayExceptAttributesThatTheRelaySets)
 {
-    Scene scene({});
+    RoutesScene scene({});
     const std::string source = "https://example.com/a%20b";
     scene.db.exec("alter database " + scene.database.name() + " set outbox.cloudevents_source = '" +
                   source + "'");
@@ -188,7 +60,7 @@ TEST(Routes, TheCallersHeadersStayExceptAttributesThatTheRelaySets)
         R"('{}', headers => '{"ce_id": "mine", "ce_type": "mine", "ce_dataschema": "urn:x", )"
         R"("content-type": "application/avro", "n": 7}')";
     // The relay takes settings up when it hears of them.
-    ASSERT_TRUE(wait_until(kLimit,
+    ASSERT_TRUE(wait_until(kRouteLimit,
                            [&]
                            {
                                scene.emit("probe");
@@ -215,7 +87,7 @@ TEST(Routes, ChangesUnderLoadKeepTheOrderOfEachKeyInEachTopic)
 {
     constexpr int kClients = 3;
     constexpr int kChanges = 24;
-    Scene scene({"one", "two", "three"});
+    RoutesScene scene({"one", "two", "three"});
     std::atomic<bool> stop{false};
     std::vector<std::thread> clients;
     for (int client = 0; client < kClients; ++client)
@@ -257,7 +129,7 @@ TEST(Routes, ChangesUnderLoadKeepTheOrderOfEachKeyInEachTopic)
 
     const size_t count = std::stoul(scene.db.value("select count(*) from outbox.events"));
     ASSERT_GT(count, static_cast<size_t>(kChanges * kClients));
-    ASSERT_TRUE(scene.consumer->read_count(count, kLimit)) << scene.consumer->records().size();
+    ASSERT_TRUE(scene.consumer->read_count(count, kRouteLimit)) << scene.consumer->records().size();
     scene.consumer->read_for(Milliseconds(300));
     EXPECT_EQ(scene.consumer->records().size(), count) << "each event once";
     std::set<std::string> ids;
@@ -282,72 +154,10 @@ TEST(Routes, ChangesUnderLoadKeepTheOrderOfEachKeyInEachTopic)
     EXPECT_GE(used.size(), 3U);
 }
 
-// Tens of thousands of rows follow a change of routes, which takes seconds. What is new goes out
-// meanwhile, also when routes change again, and when the relay starts anew; with a key of one of
-// the rows as well.
-TEST(Routes, NothingWaitsUntilAllThatWasSetAsideHasFollowed)
-{
-    constexpr int kRows = 20000;
-    Scene scene({"aside", "first", "second", "third", "fourth"});
-    set_aside(scene, kRows, "case when n = 1 then 'k' else n::text end");
-    scene.database.restart_relay();
-    scene.db.exec("select outbox.resume()");
-    scene.emit("fine");
-    EXPECT_EQ(scene.next().topic, scene.database.topic());
-    for (int change = 1; change <= 4; ++change)
-    {
-        const std::string &topic = scene.topics[static_cast<size_t>(change)];
-        scene.route("aside", topic);
-        if (change == 4)
-            scene.database.restart_relay();
-        const std::string id = scene.emit("fine");
-        EXPECT_EQ(scene.next().header("id"), id);
-        EXPECT_GT(left(scene, topic), 0) << "change " << change;
-    }
-    EXPECT_TRUE(wait_until(3 * kLimit, [&] { return left(scene, scene.topics[4]) == 0; }));
-
-    // A start that finds lanes by the key of another database.
-    EXPECT_TRUE(wait_until(3 * kLimit, [&] { return old_lanes(scene) == 0; }));
-    scene.db.exec("update outbox.deliveries set lane = seq");
-    scene.db.exec("select pg_terminate_backend($1)", scene.database.relay_pid());
-    const std::string id = scene.emit("fine");
-    EXPECT_EQ(scene.next().header("id"), id);
-    EXPECT_GT(old_lanes(scene), 0);
-    EXPECT_TRUE(wait_until(3 * kLimit, [&] { return old_lanes(scene) == 0; }));
-}
-
-// One event of each of hundreds of keys comes at once, whose rows are still to follow a change of
-// routes. What is behind them does not wait for these rows, but for a few.
-TEST(Routes, ABurstOfKeysThatHaveRowsHoldsUpNothing)
-{
-    constexpr int kKeys = 200;
-    constexpr int kRows = 100 * kKeys;
-    Scene scene({"aside", "new"});
-    const std::string key = "(n % " + std::to_string(kKeys) + ")::text";
-    set_aside(scene, kRows, key);
-    scene.database.restart_relay();
-    scene.db.exec("select outbox.resume()");
-    scene.emit("fine");
-    EXPECT_EQ(scene.next().topic, scene.database.topic());
-    EXPECT_TRUE(wait_until(3 * kLimit, [&] { return old_lanes(scene) == 0; }));
-
-    scene.db.exec("begin");
-    scene.route("aside", scene.topics[1]);
-    scene.db.exec("select outbox.emit($1, " + key +
-                      ", 'aside', '{}') "
-                      "from generate_series(1, $2::int) n",
-                  scene.database.type(), std::to_string(kKeys));
-    scene.db.exec("commit");
-    const std::string id = scene.emit("fine");
-    EXPECT_EQ(scene.next().header("id"), id);
-    EXPECT_GT(left(scene, scene.topics[1]), kRows / 2);
-    EXPECT_TRUE(wait_until(3 * kLimit, [&] { return left(scene, scene.topics[1]) == 0; }));
-}
-
 // A superuser can switch the checks off.
 TEST(Routes, ATableThatCannotBeUsedLosesNothing)
 {
-    Scene scene({"good", "later"});
+    RoutesScene scene({"good", "later"});
     scene.route("*", scene.topics[0]);
     scene.emit("made");
     EXPECT_EQ(scene.next().topic, scene.topics[0]);
@@ -370,13 +180,13 @@ TEST(Routes, ATableThatCannotBeUsedLosesNothing)
                               "from outbox.relay_status");
     };
     EXPECT_TRUE(
-        wait_until(kLimit, [&] { return problem().rfind("running outbox.routes", 0) == 0; }))
+        wait_until(kRouteLimit, [&] { return problem().rfind("running outbox.routes", 0) == 0; }))
         << problem();
 
     // Without a memory of better times nothing goes out.
     scene.db.exec("select pg_terminate_backend(pid) from outbox.relay_status");
-    EXPECT_TRUE(
-        wait_until(kLimit, [&] { return problem().rfind("config_error outbox.routes", 0) == 0; }))
+    EXPECT_TRUE(wait_until(kRouteLimit,
+                           [&] { return problem().rfind("config_error outbox.routes", 0) == 0; }))
         << problem();
     const std::string kept = scene.emit("made");
     EXPECT_EQ(scene.db.value("select outbox.wait_published($1, '300 ms')", kept), "f");
@@ -384,12 +194,12 @@ TEST(Routes, ATableThatCannotBeUsedLosesNothing)
     const Record record = scene.next();
     EXPECT_EQ(record.header("id"), kept);
     EXPECT_EQ(record.topic, scene.topics[1]);
-    EXPECT_TRUE(wait_until(kLimit, [&] { return problem() == "running"; })) << problem();
+    EXPECT_TRUE(wait_until(kRouteLimit, [&] { return problem() == "running"; })) << problem();
 }
 
 TEST(Routes, WhoeverHoldsTheTableHoldsUpNoEmit)
 {
-    Scene scene({"good"});
+    RoutesScene scene({"good"});
     scene.route("*", scene.topics[0]);
     Db person = scene.database.connect();
     person.exec("begin");

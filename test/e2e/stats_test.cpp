@@ -294,4 +294,26 @@ TEST(Stats, ALagAndAPauseAreToldOnceEach)
     EXPECT_EQ(lines(behind), behind_before + 1);
     EXPECT_EQ(lines(over), over_before + 1);
     EXPECT_EQ(lines("outbox relay is paused"), pauses_before + 1);
+
+    // Events that are old when they come do not fill the log, however often they come.
+    for (int i = 0; i < 3; ++i)
+    {
+        ASSERT_TRUE(scene.database().reaches_state("running"));
+        db.exec("select outbox.pause()");
+        ASSERT_TRUE(scene.database().reaches_state("paused"));
+        db.exec("insert into outbox.events (aggregate_type, aggregate_id, event_type, created_at) "
+                "values ($1, 'k', 'made', '2020-02-02')",
+                scene.database().type());
+        EXPECT_TRUE(wait_until(std::chrono::seconds(20),
+                               [&]
+                               {
+                                   return db.value("select count(*) from outbox.relay_status where "
+                                                   "state = 'paused' and oldest_event_at < now() - "
+                                                   "interval '1 year'") == "1";
+                               }));
+        db.exec("select outbox.resume()");
+        ASSERT_TRUE(scene.drain());
+    }
+    EXPECT_EQ(lines(behind), behind_before + 1);
+    EXPECT_EQ(lines(over), over_before + 1);
 }

@@ -4,7 +4,6 @@
 #include <csignal>
 #include <cstdlib>
 #include <limits>
-#include <sstream>
 
 #include "faults.h"
 #include "real_kafka_test.h"
@@ -79,17 +78,6 @@ private:
     int64_t repeats_from_ms_ = std::numeric_limits<int64_t>::max();
 };
 
-// What a process has for itself, in kB; 0 when it is gone.
-size_t
-private_memory_kb(pid_t pid)
-{
-    std::istringstream status(read_file("/proc/" + std::to_string(pid) + "/status"));
-    for (std::string line; std::getline(status, line);)
-        if (line.rfind("RssAnon:", 0) == 0)
-            return std::stoul(line.substr(8));
-    return 0;
-}
-
 // Reads until all of them have come; returns the most memory that the relay had meanwhile.
 size_t
 read_all(Consumer &consumer, const NumberedEvents &events, size_t count,
@@ -101,7 +89,7 @@ read_all(Consumer &consumer, const NumberedEvents &events, size_t count,
     while (events.distinct() < count && Clock::now() < deadline)
     {
         consumer.read_for(Milliseconds(100));
-        const size_t now = private_memory_kb(relay);
+        const auto now = static_cast<size_t>(memory_kb(relay, "RssAnon"));
         if (now == 0)
             relay = database.relay_pid();
         most = std::max(most, now);

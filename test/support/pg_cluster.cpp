@@ -223,6 +223,13 @@ PgCluster::configure(const std::string &name, const std::string &value)
 }
 
 void
+PgCluster::unconfigure(const std::string &name)
+{
+    settings_.erase(name);
+    write_settings();
+}
+
+void
 PgCluster::start()
 {
     if (running())

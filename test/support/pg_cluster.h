@@ -86,6 +86,7 @@ public:
     // Sets one parameter in the configuration file. It takes effect at the next reload() or
     // start().
     void configure(const std::string &name, const std::string &value);
+    void unconfigure(const std::string &name); // takes it out
     void reload();
 
     std::string conninfo(const std::string &database) const;

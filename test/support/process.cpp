@@ -5,6 +5,7 @@
 #include <cstring>
 #include <deque>
 #include <filesystem>
+#include <fstream>
 #include <future>
 #include <iostream>
 #include <mutex>
@@ -338,6 +339,16 @@ run_or_throw(const Command &command, Milliseconds limit)
                                  (result.timed_out ? "timed out" : describe_status(result.status)) +
                                  "):\n" + result.output);
     return std::move(result.output);
+}
+
+long
+memory_kb(pid_t pid, const std::string &kind)
+{
+    std::ifstream status("/proc/" + std::to_string(pid) + "/status");
+    for (std::string line; std::getline(status, line);)
+        if (line.rfind(kind + ":", 0) == 0)
+            return std::stol(line.substr(kind.size() + 1));
+    return 0;
 }
 
 } // namespace outbox::test

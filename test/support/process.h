@@ -86,4 +86,8 @@ Finished run(Command command, Milliseconds limit = std::chrono::seconds(60));
 // The same, for programs that must succeed: throws with the program's output if it does not.
 std::string run_or_throw(const Command &command, Milliseconds limit = std::chrono::seconds(60));
 
+// What the kernel says of a process's memory, in kB: "RssAnon" is what it has for itself now,
+// "VmHWM" the most that it has had. 0 when the process is gone.
+long memory_kb(pid_t pid, const std::string &kind);
+
 } // namespace outbox::test

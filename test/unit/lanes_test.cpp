@@ -76,7 +76,8 @@ TEST_F(LaneValues, NoKeysLaneIsEverATopicsOrAPartitions)
         if (i % 100 == 0)
             change_key();
         keys.insert(kind(key_lane(text(), text())));
-        partitions.insert(kind(partition_lane(text(), static_cast<int>(random_() >> 33))));
+        partitions.insert(
+            kind(partition_lane(topic_lane(text()), static_cast<int>(random_() >> 33))));
         topics.insert(kind(topic_lane(text())));
     }
     EXPECT_EQ(keys, std::set<Lane>({1}));
@@ -101,9 +102,11 @@ TEST_F(LaneValues, WhatWasConstructedForTheHashOf0Point2IsAnyOther)
 
 TEST_F(LaneValues, AreOthersInEachDatabase)
 {
-    const std::array<Lane, 3> here = {topic_lane("t"), partition_lane("t", 1), key_lane("t", "k")};
+    const std::array<Lane, 3> here = {topic_lane("t"), partition_lane(topic_lane("t"), 1),
+                                      key_lane("t", "k")};
     change_key();
-    const std::array<Lane, 3> there = {topic_lane("t"), partition_lane("t", 1), key_lane("t", "k")};
+    const std::array<Lane, 3> there = {topic_lane("t"), partition_lane(topic_lane("t"), 1),
+                                       key_lane("t", "k")};
     for (std::size_t i = 0; i < here.size(); i++)
         EXPECT_NE(here.at(i), there.at(i));
 }
@@ -127,9 +130,9 @@ TEST_F(LaneValues, OfATopicsPartitionsAreAllDifferent)
 {
     std::set<Lane> seen;
     for (int i = 0; i < 1000000; i++)
-        seen.insert(partition_lane("t", i));
+        seen.insert(partition_lane(topic_lane("t"), i));
     EXPECT_EQ(seen.size(), 1000000U);
-    EXPECT_EQ(seen.count(partition_lane("u", 0)), 0U);
+    EXPECT_EQ(seen.count(partition_lane(topic_lane("u"), 0)), 0U);
 }
 
 TEST_F(LaneValues, OfThisDatabaseStayAsTheyAre)
@@ -139,8 +142,8 @@ TEST_F(LaneValues, OfThisDatabaseStayAsTheyAre)
         const std::string topic = text();
         const std::string key = text();
         const int partition = static_cast<int>(random_() % 100000);
-        for (const Lane lane :
-             {topic_lane(topic), partition_lane(topic, partition), key_lane(topic, key)})
+        for (const Lane lane : {topic_lane(topic), partition_lane(topic_lane(topic), partition),
+                                key_lane(topic, key)})
             EXPECT_EQ(present_lane(lane, topic, key), lane);
     }
 }
@@ -154,7 +157,8 @@ TEST_F(LaneValues, OfAnotherDatabaseAndOf0Point2AreFound)
         const std::string topic = text();
         const std::string key = text();
         const Lane of_topic = topic_lane(topic);
-        const Lane of_partition = partition_lane(topic, static_cast<int>(random_() % 1000));
+        const Lane of_partition =
+            partition_lane(topic_lane(topic), static_cast<int>(random_() % 1000));
         const Lane of_key = key_lane(topic, key);
         change_key();
         for (const Lane lane : {of_topic, topic_lane_of_0_2(topic)})

@@ -1,29 +1,12 @@
 // What a subscription to RabbitMQ takes in memory, and what it loses when all that can die does.
 #include <algorithm>
 #include <csignal>
-#include <fstream>
 #include <random>
 
 #include "rabbitmq_scene.h"
 #include "e2e/workload.h"
 
 using namespace outbox::test;
-
-namespace
-{
-
-// Memory of a process that nobody else has, in kB.
-long
-private_memory(const std::string &pid)
-{
-    std::ifstream status("/proc/" + pid + "/status");
-    for (std::string line; std::getline(status, line);)
-        if (line.rfind("RssAnon:", 0) == 0)
-            return std::stol(line.substr(8));
-    return -1;
-}
-
-} // namespace
 
 // Large events while RabbitMQ is away, and when it is back.
 TEST(RabbitMq, MemoryStaysWithin64MegabytesWhateverWaits)
@@ -40,12 +23,13 @@ TEST(RabbitMq, MemoryStaysWithin64MegabytesWhateverWaits)
     scene.db.exec("select outbox.emit($1, i::text, 'made', '{}') from generate_series(1, 30000) i",
                   scene.database.type());
     ASSERT_TRUE(scene.becomes("consecutive_failures > 0")) << scene.describe();
-    long most = private_memory(scene.status("pid"));
+    const auto memory = [&] { return memory_kb(std::stoi("0" + scene.status("pid")), "RssAnon"); };
+    long most = memory();
     own.resume();
     const bool all = wait_until(std::chrono::seconds(60),
                                 [&]
                                 {
-                                    most = std::max(most, private_memory(scene.status("pid")));
+                                    most = std::max(most, memory());
                                     return scene.status("published_total") == "30150";
                                 });
     EXPECT_TRUE(all) << scene.describe();
