@@ -68,7 +68,7 @@ EXTRA_CLEAN = $(RELAY) $(RELAY_OBJS) $(OBJS:.o=.d) $(RELAY_OBJS:.o=.d) $(SINK_LI
 	regression.diffs regression.out tmp_check
 
 # In the order in which they build on each other; the first one creates the extension.
-REGRESS = emit_basics emit_errors sent_sizes encodings changed_tables changed_between emit_contexts insert_events effect_once session_changes consumer_events inbound_requests access_rights config_checks relay_views operators subscription_calls subscription_changes subscription_detaching foreign_collations ring_at_first rights escalations attached_code replays subscription_replays event_routes event_triggers drain statistics backpressure set_back default_rights upgrade older_version
+REGRESS = emit_basics emit_errors sent_sizes encodings changed_tables changed_between emit_contexts insert_events used_ids effect_once session_changes consumer_events inbound_requests access_rights config_checks relay_views operators subscription_calls subscription_changes subscription_detaching foreign_collations ring_at_first rights escalations attached_code replays subscription_replays event_routes event_triggers drain statistics backpressure set_back default_rights upgrade older_version
 REGRESS_FILES = $(patsubst test/sql/%.sql,%,$(wildcard test/sql/*.sql))
 REGRESS_UNNAMED = $(filter-out $(REGRESS),$(REGRESS_FILES))
 ifneq ($(if $(filter file,$(origin REGRESS)),$(REGRESS_UNNAMED)),)
