@@ -1,8 +1,13 @@
 // The harness itself: what other tests take for granted about the Kafka they run on.
+#include <filesystem>
+#include <fstream>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "servers.h"
 #include "support/consumer.h"
+#include "support/workspace.h"
 
 using namespace outbox::test;
 
@@ -61,6 +66,22 @@ TEST(Harness, KafkaKeepsWhatItAcknowledgedOverStopAndKill)
         EXPECT_EQ(record.timestamp_ms, 1700000000001 + static_cast<int64_t>(i));
         EXPECT_EQ(record.partition, late.records()[0].partition);
     }
+}
+
+// The embedded broker answers in its log; the demo's, into the same directory, once took it away.
+TEST(Harness, AnotherProgramThatLogsIntoTheSameDirectoryTakesNobodysLog)
+{
+    const std::filesystem::path ours = new_log("same");
+    std::ofstream(ours) << "ours";
+    const pid_t other = fork();
+    ASSERT_GE(other, 0);
+    if (other == 0)
+    {
+        new_log("same");
+        _exit(0);
+    }
+    ASSERT_EQ(waitpid(other, nullptr, 0), other);
+    EXPECT_EQ(read_file(ours), "ours");
 }
 
 TEST(Harness, AStoppedKafkaAnswersNobody)

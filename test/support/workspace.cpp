@@ -168,7 +168,8 @@ new_log(const std::string &name)
         fs::create_directories(chosen);
         return chosen;
     }();
-    fs::path log = dir / (name + ".log");
+    // A program that a test starts, such as the demo, may log into the same directory.
+    fs::path log = dir / (name + "." + std::to_string(getpid()) + ".log");
     fs::remove(log); // of an earlier run
     return log;
 }

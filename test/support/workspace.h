@@ -31,8 +31,8 @@ void give_to_server_user(const std::filesystem::path &path);
 // $OUTBOX_RUN_TOKEN, by which scripts/check finds what a killed program left behind.
 const std::filesystem::path &run_dir();
 
-// The log of a server with this name, not there yet. Logs are in $OUTBOX_LOG_DIR, which outlives
-// the program, else below run_dir().
+// The log of a server of this program with this name, not there yet. Logs are in $OUTBOX_LOG_DIR,
+// which outlives the program, else below run_dir().
 std::filesystem::path new_log(const std::string &name);
 
 // A name that no other call in this program gave.
