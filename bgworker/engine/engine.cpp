@@ -157,7 +157,7 @@ Engine::replay()
                           gone() == nullptr;
     const long wait_ms =
         replay_.step({may_send, publisher_.last_published().steady}, world_.clock.steady());
-    if (replay_.left().cls == FailureClass::gone)
+    if (replay_.left().cls == FailureClass::gone && !OUTBOX_MUTANT(replays_to_gone))
         publisher_.leave(replay_.left());
     return wait_ms;
 }

@@ -124,6 +124,10 @@ enum class Mutant : unsigned char
     halts_for_refusal,          // all that is new, when a record was refused alone
     blames_followers,           // as if they had been refused, when they were tried again
     refuses_twice,              // counts a record that was refused alone twice
+    blames_for_gone,            // an event, that its destination asks never to be called again
+    calls_again,                // a destination that asks for that
+    calls_for_rows,             // that the redelivery has heard so
+    replays_to_gone,            // the same, of a replay
     reloads_for_some,           // all lines, when some of what persons held has followed
     // Of subscriptions beside each other; in the simulated database but for the last.
     empties_for_the_first, // partitions that others have not passed

@@ -212,6 +212,7 @@ Checker::relay_starts()
     // What was set aside waits until the stream has passed what the relay before had on its way.
     disturbed(6 * kSecond);
     tick_written_at_ = kNever;
+    left_ = false;
     saves_ = saves_then_ = 0;
     kept_since_ = kNever;
     waiting_ = 0;

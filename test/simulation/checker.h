@@ -40,6 +40,7 @@ namespace outbox::sim
 //   back       the position goes back
 //   late       what was acknowledged is not written down, and would be repeated after a crash
 //   paused     an event is handed over while the relay is paused
+//   called     an event is handed over after the destination has asked never to be called again
 //   spins      the relay works on and on, and nothing comes of it
 class Checker final : public EventFate, public LogReader, public ProducerWatch
 {
@@ -108,6 +109,7 @@ public:
     void acknowledged(int event) override;
     void drains(bool begun) override;
     void refused_alone(int event, bool topic) override;
+    void is_left() override { left_ = true; }
 
     // A relay starts: what its position does not tell of, it may send again.
     void relay_starts();
@@ -297,6 +299,7 @@ private:
     std::size_t published_ = 0;
     std::size_t refusals_ = 0; // of single records
     bool alone_ = false;       // the destination refuses these
+    bool left_ = false;        // it is not to be called, as this relay has heard
     std::size_t repeats_ = 0;
     std::string kind_;
     std::string failure_;

@@ -128,6 +128,8 @@ Checker::check_may_send(const std::string &name)
     constexpr Time kUntilHeard = kSecond;
     if (store_->tables().paused)
         fail("paused", name + " is handed over, and the relay is paused");
+    if (left_)
+        fail("called", name + " is handed over, and the destination asks never to be called again");
     if (kept_since_ != kNever && clock_.at() - kept_since_ > kUntilHeard)
         fail("late", name + " is handed over, and what came before it cannot be written down");
 }

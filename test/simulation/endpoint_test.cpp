@@ -78,7 +78,9 @@ INSTANTIATE_TEST_SUITE_P(All, EndpointMutants,
                                          Mutant::halts_for_refusal, Mutant::blames_followers,
                                          Mutant::position_before_ack,
                                          Mutant::takes_refused_for_sent, Mutant::lacks_barrier,
-                                         Mutant::forgets_afloat, Mutant::clears_lane_early));
+                                         Mutant::forgets_afloat, Mutant::clears_lane_early,
+                                         Mutant::blames_for_gone, Mutant::calls_again,
+                                         Mutant::calls_for_rows, Mutant::replays_to_gone));
 
 } // namespace
 

@@ -275,6 +275,21 @@ private:
         for (Act &act : history_.acts)
             if (act.kind == Kind::emit && act.d == Act::fine && clock_random_.percent(faults))
                 act.d = Act::invalid;
+        ask_never_to_be_called();
+    }
+
+    // For a while; and an operator resumes before that is over, or behind it.
+    void ask_never_to_be_called()
+    {
+        if (!clock_random_.percent(20))
+            return;
+        for (std::int64_t i = clock_random_.between(1, 3); i > 0; i--)
+        {
+            const Time at = clock_random_.below(history_.active);
+            act(at, Kind::wants_no_more, 1);
+            act(at + clock_random_.below(4 * kSecond), Kind::wants_no_more, 0);
+            act(at + clock_random_.below(5 * kSecond), Kind::resume);
+        }
     }
 
     void ends()

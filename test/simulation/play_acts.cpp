@@ -36,7 +36,7 @@ Play::perform(const Act &act)
         return act.kind == Kind::end_change ? changes_.end(act.a != 0) : changes_.call(act);
     if (number >= subscriptions_.size() || !subscriptions_[number]->exists())
         return;
-    if (act.kind <= Kind::topic_strict)
+    if (act.kind <= Kind::wants_no_more)
         subscriptions_[number]->kafka(act);
     else if (act.kind <= Kind::slow_machine)
         server(act);

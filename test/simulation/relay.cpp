@@ -117,6 +117,7 @@ Relay::start()
         std::make_unique<SimSource>(around_.clock, around_.trace, around_.database, around_.store);
     engine_ = std::make_unique<Engine>(
         World{*source_, *source_, replays_, *this, around_.clock, tally_}, settings_.limits);
+    pausing_ = std::make_unique<Guarded>("writing outbox.pauses", *source_, around_.clock);
     source_->show_backlog(backlog_.base, backlog_.counted);
     const PositionRow &stored = OUTBOX_MUTANT(reads_other_position)
                                     ? around_.database.of_default().tables().position
@@ -204,6 +205,10 @@ Relay::run_round()
     told_step_ = round.step;
     if (round.step == StepResult::idle)
         look_ = false;
+    if (engine_->gone() != nullptr)
+        stop_for_destination();
+    if (state_ == State::ending)
+        return;
     const long wait_ms = sooner(sooner(round.wait_ms, engine_->replay()), kPollMs);
     next_at_ = around_.clock.at() + wait_ms * kMs;
 }
@@ -220,6 +225,26 @@ Relay::restart()
     next_at_ = around_.clock.at();
 }
 
+// A session may hold the table, or the disk be full: then it is written later.
+void
+Relay::stop_for_destination()
+{
+    RelayStore &store = around_.store;
+    const bool written = !around_.database.is_locked(Table::events) &&
+                         pausing_->run(
+                             [&]
+                             {
+                                 store.begin_transaction();
+                                 store.statement(RelayStore::Statement::writes);
+                                 store.change().paused = store.change().left = true;
+                                 store.end_transaction();
+                             });
+    if (!written)
+        return;
+    around_.trace.say("the destination is not called again");
+    restart();
+}
+
 void
 Relay::stop(Time pause)
 {
@@ -231,6 +256,7 @@ Relay::stop(Time pause)
         engine_->close(0);
     engine_.reset();
     built_ = built();
+    pausing_.reset();
     source_.reset();
     around_.store.set_served(false);
     state_ = State::down;

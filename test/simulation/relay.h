@@ -8,6 +8,7 @@
 #include "world/source.h"
 
 #include "bgworker/engine/engine.h"
+#include "bgworker/engine/guarded.h"
 
 #include <memory>
 #include <vector>
@@ -45,6 +46,7 @@ public:
     void acknowledged(int event) override { checker_.replay_acknowledged(event); }
     void drains(bool) override {}
     void refused_alone(int, bool) override {}
+    void is_left() override { checker_.is_left(); }
 
 private:
     Checker &checker_;
@@ -130,6 +132,7 @@ private:
     void maintain();
     void end_some();
     void stop(Time pause);
+    void stop_for_destination();
     void watch();
     bool has_news() const;
     bool may_start() const;
@@ -158,6 +161,7 @@ private:
     SimReplays replays_;
     ReplayWatch replay_watch_;
     std::unique_ptr<SimSource> source_;
+    std::unique_ptr<Guarded> pausing_;
     std::unique_ptr<Engine> engine_;
 };
 

@@ -17,6 +17,10 @@ Subscription::kafka(const Act &act)
         return;
     switch (act.kind)
     {
+    case Kind::wants_no_more:
+        if (settings_.endpoint)
+            cluster.want_no_more(act.a != 0);
+        return;
     case Kind::broker_down:
         return cluster.set_broker(broker, false, false);
     case Kind::broker_up:
@@ -83,7 +87,12 @@ void
 Subscription::pause(bool paused)
 {
     world_.trace.say("an operator %s", paused ? "pauses" : "resumes");
-    store_->operate([&](RelayTables &tables) { tables.paused = paused; });
+    store_->operate(
+        [&](RelayTables &tables)
+        {
+            tables.paused = paused;
+            tables.left = tables.left && paused;
+        });
     relay_->tell_of_change();
 }
 
@@ -185,6 +194,7 @@ Subscription::put_right()
 {
     speak();
     Cluster &cluster = *cluster_;
+    cluster.want_no_more(false);
     for (int broker = 0; broker < kBrokers; broker++)
     {
         cluster.set_broker(broker, true, false);
@@ -209,14 +219,16 @@ Subscription::put_right()
     store_->release_rows();
     if (!store_->tables().paused)
         return;
-    store_->operate([](RelayTables &tables) { tables.paused = false; });
-    relay_->tell_of_change();
+    pause(false);
 }
 
 void
 Subscription::settle()
 {
     speak();
+    // It had heard so before all was put right.
+    if (store_->tables().left)
+        pause(false);
     for (const auto &[seq, row] : store_->tables().deliveries())
         if (row.state == DeliveryState::failed)
             return retry_failed();

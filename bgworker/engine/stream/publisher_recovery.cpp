@@ -19,7 +19,8 @@ Publisher::serve()
     bool any = redelivery_.serve(now, !backing_off());
     if (redelivery_.reports().published() > redelivered)
         sink_.end_trouble();
-    if (redelivery_.reports().left().cls == FailureClass::gone)
+    const bool left = redelivery_.reports().left().cls == FailureClass::gone;
+    if (left && !OUTBOX_MUTANT(calls_for_rows))
         sink_.leave(redelivery_.reports().left());
     if (!sink_.is_there())
         return any;
@@ -91,7 +92,7 @@ Publisher::recover(Steady now)
 {
     constexpr long kWatchMs = 100;
     const long last_reports_ms = sink_.last_reports_ms();
-    if (sink_.is_left())
+    if (sink_.is_left() && !OUTBOX_MUTANT(calls_again))
         return set_refusals_aside(now);
     if (!sink_.is_halted() && sink_.is_there())
     {

@@ -38,14 +38,17 @@ StreamReports::failed(std::uint64_t tag, const Failure &failure) noexcept
     batch_ = 0;
     if (!alone)
         sink_.note_given_up();
-    if (failure.cls == FailureClass::gone)
+    const bool gone = failure.cls == FailureClass::gone;
+    if (gone)
         sink_.leave(failure);
     if (!progress_.find(tag, flight))
     {
         (void) stuck_.land(tag, false);
         return;
     }
-    if (failure.cls == FailureClass::gone)
+    if (gone && OUTBOX_MUTANT(blames_for_gone))
+        return refusals_.add_refused(tag, flight.memo.lane, failure);
+    if (gone)
         return;
     if (alone && failure.consequence && !sink_.is_halted())
     {

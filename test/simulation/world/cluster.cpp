@@ -28,7 +28,8 @@ name_of(Answer answer) noexcept
                                       "INVALID_RECORD",
                                       "TOPIC_AUTHORIZATION_FAILED",
                                       "OUT_OF_ORDER_SEQUENCE_NUMBER",
-                                      "UNKNOWN_TOPIC_OR_PART"};
+                                      "UNKNOWN_TOPIC_OR_PART",
+                                      "GONE"};
     return kNames[static_cast<int>(answer)];
 }
 
@@ -65,6 +66,8 @@ Cluster::take(const Batch &batch)
 {
     const Topic *known = topic(batch.place.topic);
     const Message &message = batch.messages.front();
+    if (wants_no_more_)
+        return Answer::never_again;
     if (known == nullptr || !known->exists)
         return Answer::unknown_topic;
     if (!known->authorized)
@@ -81,7 +84,7 @@ bool
 Cluster::any_broker_answers() const noexcept
 {
     if (endpoint_)
-        return brokers_[0].up && !brokers_[0].hangs;
+        return brokers_[0].up && !brokers_[0].hangs && !wants_no_more_;
     return std::any_of(brokers_.begin(), brokers_.end(),
                        [](const Broker &broker) { return broker.up && !broker.hangs; });
 }
@@ -162,7 +165,7 @@ Cluster::well_since(const Place &place) const
         !topic->second.authorized || found->second.leader < 0 || found->second.short_of_replicas)
         return kNever;
     const Broker &leader = broker(found->second.leader);
-    if (!leader.up || leader.hangs || leader.answers_to_lose > 0 || leader.slow_by > kSlow)
+    if (wants_no_more_ || !leader.up || leader.hangs || leader.answers_to_lose > 0 || leader.slow_by > kSlow)
         return kNever;
     return std::max({topic->second.usable_since, found->second.leader_since, leader.well_since});
 }
@@ -190,6 +193,16 @@ Cluster::set_broker(int number, bool up, bool hangs)
     changed.up = up;
     changed.hangs = hangs;
     changed.well_since = clock_.at();
+}
+
+void
+Cluster::want_no_more(bool so)
+{
+    if (wants_no_more_ == so)
+        return;
+    trace_.say("the endpoint %s", so ? "asks never to be called again" : "may be called");
+    wants_no_more_ = so;
+    broker(0).well_since = clock_.at();
 }
 
 void

@@ -61,7 +61,8 @@ enum class Answer
     invalid,          // a record of the batch
     not_authorized,   // for this topic
     out_of_order,     // a sequence number was skipped
-    unknown_topic
+    unknown_topic,
+    never_again // the endpoint asks not to be called
 };
 const char *name_of(Answer answer) noexcept;
 
@@ -153,6 +154,8 @@ public:
     Time well_since(const Place &place) const;
 
     void set_broker(int number, bool up, bool hangs);
+    // The endpoint answers so to all.
+    void want_no_more(bool so);
     void set_leader(const Place &place, int broker);
     void set_topic(const std::string &name, bool exists, bool authorized, bool hidden = false);
     void set_replicas(const Place &place, bool enough, bool writes);
@@ -172,6 +175,7 @@ private:
 
     bool begins_at_zero_ = false;
     bool endpoint_ = false;
+    bool wants_no_more_ = false;
     std::array<Broker, kBrokers> brokers_;
 };
 

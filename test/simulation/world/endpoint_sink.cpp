@@ -88,6 +88,16 @@ EndpointSink::report_refusal(SinkListener &listener, const Report &report)
     return served;
 }
 
+// It sends nothing more, and gives back all that it has.
+std::size_t
+EndpointSink::report_end(SinkListener &listener, const Report &report)
+{
+    drop(report.message);
+    watch_.is_left();
+    listener.failed(report.message.tag, report.failure);
+    return 1;
+}
+
 // A record whose answer nobody has heard is one of them.
 std::size_t
 EndpointSink::give_up_all(SinkListener &listener)
@@ -123,6 +133,9 @@ EndpointSink::serve(SinkListener &listener, std::size_t max_events) noexcept
         case Report::Kind::refused:
             served += report_refusal(listener, report);
             break;
+        case Report::Kind::never_again:
+            served += report_end(listener, report);
+            break;
         case Report::Kind::delivered:
             outstanding_--;
             served++;
@@ -140,7 +153,9 @@ EndpointSink::serve(SinkListener &listener, std::size_t max_events) noexcept
 bool
 EndpointSink::fatal(Failure &why) const noexcept
 {
-    if (dead_)
+    if (dead_ && left_)
+        set_failure(why, FailureClass::gone, name_of(Answer::never_again), "it has heard so");
+    else if (dead_)
         set_failure(why, FailureClass::fatal, "DEAD", "the sink has died");
     return dead_;
 }
@@ -269,6 +284,14 @@ EndpointSink::refuse(Lane &lane, const Key &key, Answer answer)
     lane.waiting.pop_front();
     lane.begun_at = kNever;
     lane.refused = true;
+    if (answer == Answer::never_again)
+    {
+        report.kind = Report::Kind::never_again;
+        set_failure(report.failure, FailureClass::gone, name_of(answer), "as the endpoint says");
+        reports_.push_back(std::move(report));
+        left_ = true;
+        return die();
+    }
     const bool topic = answer == Answer::unknown_topic || answer == Answer::not_authorized;
     set_failure(report.failure, topic ? FailureClass::topic : FailureClass::event, name_of(answer),
                 "as the endpoint says");

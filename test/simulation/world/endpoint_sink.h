@@ -79,6 +79,7 @@ private:
         {
             delivered,
             refused,
+            never_again,
             trouble
         };
         Kind kind = Kind::delivered;
@@ -100,6 +101,7 @@ private:
     void refuse(Lane &lane, const Key &key, Answer answer);
     void die();
     std::size_t report_refusal(SinkListener &listener, const Report &report);
+    std::size_t report_end(SinkListener &listener, const Report &report);
     std::size_t give_up_all(SinkListener &listener);
     void drop(const Message &message);
 
@@ -119,6 +121,7 @@ private:
     Time attempt_at_ = 0;
     std::size_t outstanding_ = 0;
     bool dead_ = false;   // by itself
+    bool left_ = false;   // and that is because it may not be called again
     bool purged_ = false; // or by its user
     bool closed_ = false;
     bool news_ = true;

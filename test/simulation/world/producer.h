@@ -41,6 +41,8 @@ public:
     virtual void drains(bool begun) = 0;
     // A destination that refuses records one by one has refused this one, or its topic.
     virtual void refused_alone(int event, bool topic) = 0;
+    // The engine has heard that the destination asks never to be called again.
+    virtual void is_left() = 0;
 };
 
 // How records tell their events: the value is the event's number, and two marks for brokers.

@@ -175,6 +175,8 @@ Producer::answered(std::uint64_t number, Answer answer)
             bumps_ = true;
         }
         break;
+    case Answer::never_again: // no broker says so
+        break;
     }
 }
 

@@ -162,6 +162,7 @@ class RelayTables
 public:
     PositionRow position;
     bool paused = false;
+    bool left = false; // and that is why: the destination asks never to be called again
     // Of the row of outbox.subscriptions.
     FilterHistory filters;
     bool detached = false;
