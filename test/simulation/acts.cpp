@@ -28,6 +28,7 @@ to_words(const Act &act)
                                       "topic%d is there and allowed",
                                       "topic%d takes batches of at most %d bytes",
                                       "topic%d looks at records: %d",
+                                      "no sink can be opened: %d",
                                       "the endpoint asks never to be called again: %d",
                                       "a session locks table %d for %d ms",
                                       "the disk is full for %d statements",

@@ -52,6 +52,7 @@ public:
             history_.max_bytes = number(1000, 20000);
         if (clock_random_.percent(25))
             send_to_endpoint();
+        leave_unusable();
         add_subscriptions(history_);
         std::stable_sort(history_.acts.begin(), history_.acts.end(),
                          [](const Act &a, const Act &b) { return a.at < b.at; });
@@ -289,6 +290,21 @@ private:
             act(at, Kind::wants_no_more, 1);
             act(at + clock_random_.below(4 * kSecond), Kind::wants_no_more, 0);
             act(at + clock_random_.below(5 * kSecond), Kind::resume);
+        }
+    }
+
+    // For a while, from the beginning sometimes. The same.
+    void leave_unusable()
+    {
+        if (!clock_random_.percent(10))
+            return;
+        for (std::int64_t i = clock_random_.between(1, 2); i > 0; i--)
+        {
+            const Time at = clock_random_.percent(30) ? 0 : clock_random_.below(history_.active);
+            act(at, Kind::unusable, 1);
+            if (clock_random_.percent(50))
+                act(at + clock_random_.below(kSecond), Kind::restart);
+            act(at + clock_random_.below(5 * kSecond), Kind::unusable, 0);
         }
     }
 

@@ -13,6 +13,7 @@ namespace
 
 constexpr long kPollMs = 1000;
 constexpr Time kDrain = 500 * kMs;
+constexpr Time kRetry = kSecond;
 constexpr Time kMaintain = 10 * kSecond;
 
 } // namespace
@@ -86,9 +87,19 @@ Relay::hand_out(std::unique_ptr<S> sink)
     return std::make_unique<Handle>(*this, std::move(sink), known);
 }
 
+// When the stream's cannot be opened, none is until a relay that starts anew has tried.
 std::unique_ptr<Sink>
-Relay::open(Use use, int oversized_batches, Failure &)
+Relay::open(Use use, int oversized_batches, Failure &why)
 {
+    if (!enabled_)
+        return nullptr;
+    if (!usable_)
+    {
+        set_failure(why, FailureClass::retriable, "UNUSABLE", "no sink can be opened");
+        enabled_ = use != Use::stream;
+        retry_at_ = around_.clock.at() + kRetry;
+        return nullptr;
+    }
     constexpr const char *kNames[] = {"stream", "redelivery", "replay"};
     const char *name = kNames[static_cast<int>(use)];
     const ProducerId id = next_producer_++;
@@ -129,6 +140,7 @@ Relay::start()
     rounds_before_ = rounds_;
     state_ = State::running;
     gives_up_ = false;
+    enabled_ = true;
     look_ = true;
     next_at_ = maintain_at_ = around_.clock.at();
 }
@@ -140,6 +152,25 @@ Relay::set_policy(const FailurePolicy &policy)
     if (engine_)
         engine_->configure(policy);
     latch_ = true;
+}
+
+void
+Relay::set_usable(bool usable)
+{
+    if (usable_ != usable)
+        around_.trace.say("sinks %s be opened", usable ? "can" : "cannot");
+    usable_ = usable;
+}
+
+// As the relay does with settings that were not usable.
+void
+Relay::retry_destination()
+{
+    if (enabled_ || retry_at_ > around_.clock.at())
+        return;
+    retry_at_ = around_.clock.at() + kRetry;
+    if (usable_)
+        restart();
 }
 
 void
@@ -207,6 +238,7 @@ Relay::run_round()
         look_ = false;
     if (engine_->gone() != nullptr)
         stop_for_destination();
+    retry_destination();
     if (state_ == State::ending)
         return;
     const long wait_ms = sooner(sooner(round.wait_ms, engine_->replay()), kPollMs);

@@ -109,6 +109,9 @@ public:
     void restart();
     void die(); // at once
     void set_policy(const FailurePolicy &policy);
+    // As with a library that is missing, a certificate that cannot be read, or too many threads.
+    void set_usable(bool usable);
+    bool can_open() const noexcept { return usable_ && enabled_; }
 
     std::unique_ptr<Sink> open(Use use, int oversized_batches, Failure &why) override;
     const char *title() const noexcept override
@@ -133,6 +136,7 @@ private:
     void end_some();
     void stop(Time pause);
     void stop_for_destination();
+    void retry_destination();
     void watch();
     bool has_news() const;
     bool may_start() const;
@@ -144,6 +148,9 @@ private:
     Time end_by_ = 0;
     Time busy_until_ = 0;
     bool held_ = false;
+    bool usable_ = true;    // its destination
+    bool enabled_ = true;   // the same, when it was opened last, for the stream
+    Time retry_at_ = 0;     // then it is tried whether it is again
     bool gives_up_ = false; // after an ERROR: ends when all is written
     bool latch_ = false;
     bool look_ = true;

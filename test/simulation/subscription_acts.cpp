@@ -17,6 +17,8 @@ Subscription::kafka(const Act &act)
         return;
     switch (act.kind)
     {
+    case Kind::unusable:
+        return relay_->set_usable(act.a == 0);
     case Kind::wants_no_more:
         if (settings_.endpoint)
             cluster.want_no_more(act.a != 0);
@@ -195,6 +197,7 @@ Subscription::put_right()
     speak();
     Cluster &cluster = *cluster_;
     cluster.want_no_more(false);
+    relay_->set_usable(true);
     for (int broker = 0; broker < kBrokers; broker++)
     {
         cluster.set_broker(broker, true, false);
