@@ -144,6 +144,8 @@ enum class Mutant : unsigned char
     reads_other_position,  // when its relay starts anew
     empties_under_replays, // that have not ended
     replays_less,          // what was on its way when the sink had ended
+    blames_last_of_replay, // of several that were refused together
+    replays_past_returned, // what was given back behind a refused record, until all have come
     writes_left_out_again, // the position, for what was not taken before
     forgets_left_out       // that a position is to be written when all behind it is not taken
 };

@@ -6,6 +6,7 @@
 #include "world/relay_store.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <set>
 #include <string>
@@ -24,9 +25,8 @@ namespace outbox::sim
 //              take when the event was committed, or from before it began
 //   missed     what a detached subscription misses is not what was removed, or left out
 //   held       the ring waits for a subscription that has nothing to send
-//   replay     a replay sends what is not in its list, or not in its order, or ends before all of
-//   it
-//              has arrived
+//   replay     a replay sends what is not in its list, or not in its order, ends before all of it
+//              has arrived, or says that more was refused than could be
 //   order      of two events with the same topic and key the later one is in Kafka first: the
 //              later is of the same transaction, or was emitted after the other had committed
 //   repeated   Kafka has an event twice although nothing was in doubt
@@ -131,6 +131,10 @@ public:
     void repaired();
     // This topic gets another limit: what was too large for it may not be any more.
     void limits(const std::string &topic);
+    // And it is this one.
+    void limited(int bytes) noexcept { smallest_limit_ = std::min(smallest_limit_, bytes); }
+    // Some topic is missing, or forbidden: any of its events may be refused.
+    void topic_refuses() noexcept { topics_refuse_ = true; }
     // A broker has refused records of this place.
     void refused(const Place &place);
     void in_flight(std::size_t events, std::size_t most);
@@ -227,6 +231,8 @@ private:
     void check_replay_order(const Place &place, const Message &message, Replayed &replay);
     bool was_routed(int type, const Replayed &since) const;
     bool is_idle() const;
+    // Unless its topic is.
+    bool is_refusable(int event) const;
     void check_replays();
     void check_replays_written();
     void check_position();
@@ -299,6 +305,8 @@ private:
     std::size_t published_ = 0;
     std::size_t refusals_ = 0; // of single records
     bool alone_ = false;       // the destination refuses these
+    int smallest_limit_ = std::numeric_limits<int>::max(); // of a batch, in any topic so far
+    bool topics_refuse_ = false;
     bool left_ = false;        // it is not to be called, as this relay has heard
     std::size_t repeats_ = 0;
     std::string kind_;

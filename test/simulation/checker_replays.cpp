@@ -100,6 +100,14 @@ Checker::replays_done() const
                        [](const ReplayRow &row) { return row.has_ended(); });
 }
 
+bool
+Checker::is_refusable(int event) const
+{
+    const EventRow &row = database_->row(event);
+    return row.invalid || row.bytes > smallest_limit_ ||
+           facts_[static_cast<std::size_t>(event)].unreadable;
+}
+
 void
 Checker::check_replays()
 {
@@ -114,6 +122,10 @@ Checker::check_replays()
             fail("replay", name + " did not find events that it was to send");
         if (row.state == ReplayRow::State::done && row.published + row.refused != size)
             fail("replay", name + " is done, and has not sent all of its events");
+        const auto refusable = std::count_if(row.events->begin(), row.events->end(),
+                                             [&](int event) { return is_refusable(event); });
+        if (row.refused > refusable && !topics_refuse_)
+            fail("replay", name + " says that more was refused than could be");
         if (arrived < row.published)
             fail("replay", name + " says that more was published than has arrived");
     }

@@ -42,13 +42,16 @@ Subscription::kafka(const Act &act)
     case Kind::short_replicas:
         return cluster.set_replicas({topic, act.b}, act.c == 2, act.c == 1);
     case Kind::topic_missing:
+        checker_.topic_refuses();
         return cluster.set_topic(topic, false, true);
     case Kind::topic_forbidden:
+        checker_.topic_refuses();
         return cluster.set_topic(topic, true, false, act.b != 0);
     case Kind::topic_fine:
         return cluster.set_topic(topic, true, true);
     case Kind::topic_limit:
         checker_.limits(topic);
+        checker_.limited(act.b);
         cluster.topic(topic)->max_bytes = act.b;
         return;
     default:

@@ -101,16 +101,17 @@ ReplayFlight::returned(std::int64_t place) noexcept
 {
     if (!arrive(place, Fate::unsent))
         return false;
-    next_ = std::min(next_, place);
+    if (!OUTBOX_MUTANT(replays_past_returned) || on_their_way_ == 0)
+        next_ = std::min(next_, place);
     return true;
 }
 
 std::int64_t
 ReplayFlight::take_back() noexcept
 {
-    const bool known = suspects_ == 1;
+    const bool known = suspects_ == 1 || (suspects_ > 1 && OUTBOX_MUTANT(blames_last_of_replay));
     const std::int64_t culprit = known ? last_suspect_ : -1;
-    if (suspects_ > 1)
+    if (suspects_ > 1 && !known)
         one_by_one_until_ = std::max(one_by_one_until_, last_suspect_ + 1);
     for (std::int64_t place = first(); place < end_; place++)
     {
