@@ -3,6 +3,7 @@
 #include "extension/shared/refused_settings.h"
 
 #include "held_default.h"
+#include "session.h"
 
 namespace outbox
 {
@@ -32,12 +33,25 @@ is_in_file(const char *name)
 bool
 holds_default(Failure *why)
 {
+    if (const char *name = refused_of_database())
+    {
+        set_failure(*why, FailureClass::config, "",
+                    "the value of %s that is stored for the database is refused", name);
+        set_hint(*why, "correct it with ALTER DATABASE ... SET, or take it out with ALTER DATABASE "
+                       "... RESET, and reload; the server's log says what is wrong with it");
+        return true;
+    }
     int number = 0;
     for (RefusedSetting refused = next_refused_setting(&number); refused.name != nullptr;
          refused = next_refused_setting(&number))
     {
+        if (is_of_database(refused.name))
+            continue;
         if (refused.in_file && !is_in_file(refused.name))
-            continue; // it was taken out
+        {
+            settle_refused_setting(number);
+            continue;
+        }
         set_failure(*why, FailureClass::config, "",
                     "the value of %s was refused when the server started", refused.name);
         set_hint(*why, refused.in_file

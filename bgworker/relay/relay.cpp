@@ -240,7 +240,7 @@ outbox_relay_main(Datum relay_number)
     using namespace outbox;
     end_without_exit_handlers();
     process_hooks = {report_problem, stop_for_operator};
-    pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
+    pqsignal(SIGTERM, die); // until there is something to be put in order at the end
     pqsignal(SIGHUP, SignalHandlerForConfigReload);
     outlive_cancellation();
     BackgroundWorkerUnblockSignals();
@@ -251,6 +251,7 @@ outbox_relay_main(Datum relay_number)
     BackgroundWorkerInitializeConnectionByOid(pg_atomic_read_u32(&relay.slot->database), InvalidOid,
                                               0);
     prepare_session();
+    pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
     keep_heap();
     PG_TRY();
     {

@@ -27,6 +27,17 @@ ServerSetting *server_settings;
 int setting_count;
 bool dropped_own;
 
+// The settings of outbox that the database has, as they were applied last.
+struct DatabaseSetting
+{
+    char name[NAMEDATALEN];
+    bool refused;
+};
+
+constexpr int kMostOfDatabase = 64; // more than there are settings of outbox
+DatabaseSetting of_database[kMostOfDatabase];
+int of_database_count;
+
 bool
 is_of_outbox(const char *name)
 {
@@ -91,8 +102,7 @@ drop_other_settings()
         if (value != nullptr)
             override_setting(name, value);
     }
-    if (dropped_own)
-        apply_database_settings();
+    apply_database_settings();
     PopActiveSnapshot();
     CommitTransactionCommand();
 }
@@ -183,6 +193,11 @@ prepare_session()
 {
     // Before the first statement: the relay's are in plain SQL, such as `=` for pg_catalog's.
     SetConfigOption("search_path", "pg_catalog, pg_temp", PGC_SUSET, PGC_S_OVERRIDE);
+    // Before the first transaction: one that is serializable, read-only and deferrable waits for
+    // all that write, as long as these are open, and for prepared ones.
+    SetConfigOption("default_transaction_isolation", "read committed", PGC_SUSET, PGC_S_OVERRIDE);
+    SetConfigOption("default_transaction_read_only", "off", PGC_SUSET, PGC_S_OVERRIDE);
+    SetConfigOption("default_transaction_deferrable", "off", PGC_SUSET, PGC_S_OVERRIDE);
     drop_other_settings();
     // A trigger on our tables would run with the relay's rights, and a role that may create one
     // need not be an owner. With this, only those fire that an owner has marked for it, see
@@ -193,8 +208,6 @@ prepare_session()
     SetConfigOption("synchronous_commit", "off", PGC_SUSET, PGC_S_OVERRIDE);
     SetConfigOption("lock_timeout", "1s", PGC_SUSET, PGC_S_OVERRIDE);
     SetConfigOption("statement_timeout", "0", PGC_SUSET, PGC_S_OVERRIDE);
-    SetConfigOption("default_transaction_isolation", "read committed", PGC_SUSET, PGC_S_OVERRIDE);
-    SetConfigOption("default_transaction_read_only", "off", PGC_SUSET, PGC_S_OVERRIDE);
     switch_off_transaction_timeout();
     pin_bounds();
     pin_plans();
@@ -211,11 +224,38 @@ apply_database_settings()
         "where d.datname = current_database() and s.setrole = 0 and c ^@ 'outbox.'";
     spi_connect();
     spi_execute(kSelect, 0, nullptr, nullptr, SPI_OK_SELECT);
+    of_database_count = 0;
     for (uint64 i = 0; i < SPI_processed; i++)
-        apply_stored_setting(SPI_getvalue(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1),
-                             SPI_getvalue(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 2),
-                             dropped_own ? PGC_S_OVERRIDE : PGC_S_DATABASE);
+    {
+        const char *name = SPI_getvalue(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1);
+        const char *value = SPI_getvalue(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 2);
+        const bool known = GetConfigOption(name, true, false) != nullptr;
+        const bool usable =
+            apply_stored_setting(name, value, dropped_own ? PGC_S_OVERRIDE : PGC_S_DATABASE);
+        if (!known || of_database_count == kMostOfDatabase)
+            continue;
+        strlcpy(of_database[of_database_count].name, name, NAMEDATALEN);
+        of_database[of_database_count++].refused = !usable;
+    }
     SPI_finish();
+}
+
+const char *
+refused_of_database()
+{
+    for (int i = 0; i < of_database_count; i++)
+        if (of_database[i].refused)
+            return of_database[i].name;
+    return nullptr;
+}
+
+bool
+is_of_database(const char *name)
+{
+    for (int i = 0; i < of_database_count; i++)
+        if (pg_strcasecmp(of_database[i].name, name) == 0)
+            return true;
+    return false;
 }
 
 bool

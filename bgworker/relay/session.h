@@ -21,6 +21,11 @@ void prepare_session();
 // Applies the settings of outbox that the database has. In a transaction with a snapshot.
 void apply_database_settings();
 
+// Of those that were applied last: the first whose value was refused, or null; and whether this is
+// one of the others.
+const char *refused_of_database();
+bool is_of_database(const char *name);
+
 // Whether a role has settings of outbox, in place of which the process has what it found at its
 // start: it does not hear of their changes.
 bool has_dropped_own_settings();

@@ -146,7 +146,10 @@ count_starting()
     for_each_watch(
         [&](RelayWatch &watch)
         {
-            if (watch.handle != nullptr && reported_state(*watch.entry) == RelayState::starting)
+            const bool is_new =
+                steady_now() - watch.started_at < kMaxStartingMs * std::int64_t{1000};
+            if (watch.handle != nullptr && is_new &&
+                reported_state(*watch.entry) == RelayState::starting)
                 starting++;
         });
     return starting;

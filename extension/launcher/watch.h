@@ -33,7 +33,9 @@ constexpr long kTurnMs = 5000;
 constexpr long kBusyTurnMs = 100;
 
 // Relays that have been registered and not yet looked whether their database has the extension.
+// Who takes longer, as its database is locked, holds up no others.
 constexpr int kMaxStarting = 4;
+constexpr long kMaxStartingMs = 10000;
 
 extern Watch watches[kMaxDatabases];
 extern RelayWatch subscription_watches[kMaxAllSubscriptions];

@@ -45,11 +45,12 @@ all_settings(int *count)
 }
 
 // One that is stored in the catalogue: if it is not usable it is left out with a warning, as at the
-// start of a session.
-inline void
+// start of a session. Returns whether it is usable.
+inline bool
 apply_stored_setting(const char *name, const char *value, GucSource source)
 {
-    (void) set_config_option(name, value, PGC_SUSET, source, GUC_ACTION_SET, true, WARNING, false);
+    return set_config_option(name, value, PGC_SUSET, source, GUC_ACTION_SET, true, WARNING,
+                             false) != 0;
 }
 
 // The setting exists from version 17 on.

@@ -1,4 +1,5 @@
 #include "refused_settings.h"
+#include "shared_state.h"
 
 #include "extension/server/pg_settings.h"
 
@@ -8,9 +9,18 @@ namespace outbox
 namespace
 {
 
-// Those with a value, and then the refused ones of them; more than there are settings.
+struct Given
+{
+    const char *name;
+    bool in_file;
+    bool defined; // and not a name that nobody knows
+    bool refused; // as far as the server's configuration goes
+};
+
+// Those with a value when the server started; more than there are settings. A bit of
+// SharedState::settled_settings for each.
 constexpr int kMost = 64;
-RefusedSetting given[kMost];
+Given given[kMost];
 int given_count = 0;
 
 const config_generic *
@@ -24,30 +34,33 @@ find_setting(const char *name)
     return nullptr;
 }
 
-// One that was not defined is a placeholder still, or was removed, with a warning.
+// What a role or the database sets says nothing of what the server has; nor does what the relay
+// has put in the place of a role's, which is what the server had when it started.
 bool
-has_default(const char *name)
+has_default(const Given &setting)
 {
-    const config_generic *setting = find_setting(name);
-    return setting != nullptr && (setting->flags & GUC_CUSTOM_PLACEHOLDER) == 0 &&
-           setting->source == PGC_S_DEFAULT;
-}
-
-// What a role sets is nothing to the relay: it overrides that with what the server has.
-bool
-was_given_since(const char *name)
-{
-    switch (find_setting(name)->source)
+    switch (find_setting(setting.name)->source)
     {
     case PGC_S_DEFAULT:
+        return true;
     case PGC_S_GLOBAL:
+    case PGC_S_DATABASE:
     case PGC_S_USER:
     case PGC_S_DATABASE_USER:
     case PGC_S_OVERRIDE:
-        return false;
+        return setting.refused;
     default:
-        return true;
+        return false;
     }
+}
+
+bool
+is_settled(int number)
+{
+    const SharedState *shared = shared_state();
+    return shared != nullptr &&
+           (pg_atomic_read_u64(&const_cast<SharedState *>(shared)->settled_settings) >> number &
+            1) != 0;
 }
 
 } // namespace
@@ -61,20 +74,21 @@ note_given_settings()
     for (int i = 0; i < count && given_count < kMost; i++)
         if (pg_strncasecmp(settings[i]->name, "outbox.", strlen("outbox.")) == 0 &&
             (settings[i]->flags & GUC_CUSTOM_PLACEHOLDER) != 0)
-            given[given_count++] = {pstrdup(settings[i]->name), settings[i]->source == PGC_S_FILE};
+            given[given_count++] = {pstrdup(settings[i]->name), settings[i]->source == PGC_S_FILE,
+                                    true, true};
     MemoryContextSwitchTo(before);
 }
 
+// One that was not defined is a placeholder still, or was removed, with a warning.
 void
 keep_refused_settings()
 {
-    int kept = 0;
     for (int i = 0; i < given_count; i++)
-        if (has_default(given[i].name))
-            given[kept++] = given[i];
-        else
-            pfree(given[i].name);
-    given_count = kept;
+    {
+        const config_generic *setting = find_setting(given[i].name);
+        given[i].defined = setting != nullptr && (setting->flags & GUC_CUSTOM_PLACEHOLDER) == 0;
+        given[i].refused = given[i].defined && setting->source == PGC_S_DEFAULT;
+    }
 }
 
 RefusedSetting
@@ -82,11 +96,19 @@ next_refused_setting(int *number)
 {
     while (*number < given_count)
     {
-        const RefusedSetting &next = given[(*number)++];
-        if (!was_given_since(next.name))
-            return next;
+        const int next = (*number)++;
+        if (given[next].defined && has_default(given[next]) && !is_settled(next))
+            return {given[next].name, given[next].in_file};
     }
     return {nullptr, false};
+}
+
+void
+settle_refused_setting(int number)
+{
+    if (shared_state() != nullptr)
+        (void) pg_atomic_fetch_or_u64(&shared_state()->settled_settings,
+                                      UINT64CONST(1) << (number - 1));
 }
 
 } // namespace outbox

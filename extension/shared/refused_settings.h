@@ -10,17 +10,22 @@ namespace outbox
 
 struct RefusedSetting
 {
-    char *name; // null: there is none
+    const char *name; // null: there is none
     bool in_file;
 };
 
 // Around the definition of the settings, while the library is preloaded. The relay calls the second
-// one again, before roles and databases have set anything: what was corrected is forgotten.
+// one again, before roles and databases have set anything.
 void note_given_settings();
 OUTBOX_FOR_RELAY void keep_refused_settings();
 
-// The first from this number on that the server or the database has not given a value since, and
-// the number after it.
+// The first from this number on that the server has the default of, and the number after it. Not
+// those that were settled, nor what the server has been given since.
 OUTBOX_FOR_RELAY RefusedSetting next_refused_setting(int *number);
+
+// The one before this number was taken out of the configuration files: what is wrong with these
+// later, by which they cannot be read, does not bring it back, nor does a value that a reload
+// refuses. Lasts until the server restarts.
+OUTBOX_FOR_RELAY void settle_refused_setting(int number);
 
 } // namespace outbox

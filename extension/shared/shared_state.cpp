@@ -43,6 +43,7 @@ initialize(SharedState *fresh)
     fresh->lock = &GetNamedLWLockTranche(kShmemName)->lock;
     pg_atomic_init_u32(&fresh->launcher_proc, 0);
     pg_atomic_init_u32(&fresh->check_all_databases, 0);
+    pg_atomic_init_u64(&fresh->settled_settings, 0);
     for (DatabaseSlot &slot : fresh->slots)
     {
         pg_atomic_init_u32(&slot.database, InvalidOid);

@@ -64,6 +64,10 @@ struct SharedState
     // Set by backends, cleared by the launcher: forget which databases have no extension.
     pg_atomic_uint32 check_all_databases;
 
+    // Of the settings that were refused at the server's start, those that were corrected or taken
+    // out since: see refused_settings.h.
+    pg_atomic_uint64 settled_settings;
+
     DatabaseSlot slots[kMaxDatabases];
     SubscriptionSlot subscriptions[kMaxAllSubscriptions];
 };

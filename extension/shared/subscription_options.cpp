@@ -326,14 +326,14 @@ apply_subscription_options(const SinkKind &kind, Jsonb *options)
     for (const char *const *name = kind.settings; *name != nullptr; name++)
         SetConfigOption(setting_of(*name), "", PGC_SUSET, PGC_S_OVERRIDE);
     for (const char *const *pair = kind.defaults; *pair != nullptr; pair += 2)
-        apply_stored_setting(setting_of(pair[0]), pair[1], PGC_S_OVERRIDE);
+        (void) apply_stored_setting(setting_of(pair[0]), pair[1], PGC_S_OVERRIDE);
     for_each_member(&options->root,
                     [&](const char *name, const JsonbValue &value)
                     {
                         const char *setting = setting_behind(kind, name);
                         const char *text = text_of(value);
                         if (setting != nullptr && text != nullptr)
-                            apply_stored_setting(setting_of(setting), text, PGC_S_OVERRIDE);
+                            (void) apply_stored_setting(setting_of(setting), text, PGC_S_OVERRIDE);
                     });
 }
 

@@ -177,6 +177,66 @@ TEST(Databases, WhoCancelsAllQueriesDisturbsNeitherLauncherNorRelay)
     EXPECT_FALSE(server.log_contains("canceling statement")) << server.log_text();
 }
 
+// With these settings a transaction waits for all that are serializable and write, and nobody who
+// may set them for a database may hold up its relay.
+TEST(Databases, TheRelayOfADatabaseWhoseTransactionsAreDeferrableStarts)
+{
+    OwnCluster server;
+    TestDatabase database(server);
+    expect_flow(database);
+    Db writer = database.connect();
+    writer.exec("create table rows (n int)");
+    writer.exec("begin transaction isolation level serializable");
+    writer.exec("insert into rows values (1)");
+    Db emitter = database.connect();
+    Db db(server, "postgres");
+    for (const char *setting :
+         {"isolation = 'serializable'", "read_only = on", "deferrable = on"})
+        db.exec("alter database " + database.name() + " set default_transaction_" + setting);
+    EXPECT_EQ(db.value("select pg_terminate_backend(pid, 20000) from pg_stat_activity "
+                       "where backend_type = 'outbox relay'"),
+              "t");
+    const std::string id = emitter.value("select outbox.emit($1, 'k', 'e', '{}')", database.type());
+    Consumer consumer(kafka().bootstrap(), {database.topic()});
+    EXPECT_TRUE(
+        consumer.read_until(std::chrono::seconds(20), [&](const std::vector<Record> &records)
+                            { return !records.empty() && records.back().header("id") == id; }));
+}
+
+// More than are started at a time have a database that they cannot connect to: who may rename it
+// does so, and does not commit.
+TEST(Databases, OnesThatAreLockedHoldUpTheRelaysOfNoOthers)
+{
+    constexpr int kLocked = 5;
+    OwnCluster server;
+    TestDatabase database(server);
+    expect_flow(database);
+    Db db(server, "postgres");
+    const pid_t launcher = std::stoi(
+        db.value("select pid from pg_stat_activity where backend_type = 'outbox launcher'"));
+    ASSERT_EQ(kill(launcher, SIGSTOP), 0);
+    for (int i = 0; i < kLocked; ++i)
+        db.exec("create database locked" + std::to_string(i));
+    db.exec("begin");
+    for (int i = 0; i < kLocked; ++i)
+        db.exec("alter database locked" + std::to_string(i) + " rename to renamed" +
+                std::to_string(i));
+    ASSERT_EQ(kill(launcher, SIGCONT), 0);
+    const std::string waiting = "select count(*) from pg_locks l where not l.granted "
+                                "and l.locktype = 'object' and l.pid <> pg_backend_pid()";
+    Db other = database.connect();
+    ASSERT_TRUE(wait_until(std::chrono::seconds(30), [&] { return other.value(waiting) == "4"; }));
+    database.restart_relay();
+    expect_flow(database);
+    // Each of them ends when it is told to.
+    EXPECT_TRUE(wait_until(std::chrono::seconds(30), [&] { return other.value(waiting) == "5"; }));
+    EXPECT_EQ(other.value("select count(*) from (select pg_terminate_backend(l.pid, 20000) as ended "
+                          "from pg_locks l where not l.granted and l.locktype = 'object' and "
+                          "l.pid <> pg_backend_pid()) t where ended"),
+              "5");
+    db.exec("rollback");
+}
+
 // The relay looks at the extension while it is dropped and made anew at once.
 TEST(Databases, AnExtensionThatIsMadeAnewAtOnceIsNotTakenForAForgedOne)
 {

@@ -55,3 +55,60 @@ TEST(Settings, OneThatTheServerStartsWithoutStopsTheRelayUntilItIsCorrected)
     Consumer consumer(kafka().bootstrap(), {"settings_" + database.topic()});
     EXPECT_TRUE(consumer.read_count(1, std::chrono::seconds(20)));
 }
+
+namespace
+{
+
+void
+expect_published(Db &db, const TestDatabase &database)
+{
+    const std::string id = db.value("select outbox.emit($1, 'k', 'made', '{}')", database.type());
+    EXPECT_EQ(db.value("select outbox.wait_published($1, '20 s')", id), "t")
+        << db.value("select r::text from outbox.relay_status r");
+}
+
+} // namespace
+
+// What the server was started without is settled when it was taken out once: what is wrong with the
+// configuration later, and what a reload refuses, is nothing to the relays that start.
+TEST(Settings, OneThatWasTakenOutDoesNotComeBackWithFilesThatCannotBeRead)
+{
+    OwnCluster server;
+    TestDatabase database(server);
+    server.configure("outbox.topic_template", "{no_such_field}");
+    server.restart();
+    Db db = database.connect();
+    ASSERT_TRUE(database.reaches_state("config_error"));
+    server.unconfigure("outbox.topic_template");
+    server.reload();
+    expect_published(db, database);
+
+    server.configure("outbox.topic_template", "{no_such_field}");
+    server.reload();
+    database.restart_relay();
+    expect_published(db, database);
+    server.unconfigure("outbox.topic_template");
+    server.configure("no such setting", "1");
+    server.reload();
+    database.restart_relay();
+    expect_published(db, database);
+    EXPECT_EQ(db.value("select config_error is null from outbox.relay_status"), "t");
+}
+
+// The database says which, whatever the server was to have, and whatever a role has besides.
+TEST(Settings, OneThatTheServerStartsWithoutIsNothingToADatabaseThatHasItsOwn)
+{
+    OwnCluster server;
+    TestDatabase database(server);
+    Db old = database.connect();
+    old.exec("alter database " + database.name() +
+             " set outbox.topic_template = 'outbox.event.{aggregate_type}'");
+    old.exec("alter role postgres set outbox.max_attempts = 3");
+    server.configure("outbox.topic_template", "{no_such_field}");
+    server.restart();
+    Db db = database.connect();
+    expect_published(db, database);
+    db.exec("alter database " + database.name() + " reset outbox.topic_template");
+    server.reload();
+    EXPECT_TRUE(database.reaches_state("config_error"));
+}

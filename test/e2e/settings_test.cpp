@@ -307,29 +307,36 @@ TEST(Settings, NoneThatIsMeantForSessionsEndsTheRelayOrHasItRefuseWhatTheyEmit)
 }
 
 // As what was stored when another version of the library was loaded, or none. With a setting of
-// the superuser's role they are applied once more.
-TEST(Settings, OnesOfTheDatabaseThatCannotBeUsedArePassedOver)
+// the superuser's role they are applied once more. What nobody knows is passed over.
+TEST(Settings, OnesOfTheDatabaseThatAreRefusedStopTheRelayUntilTheyAreTakenOut)
 {
     OwnCluster server;
     TestDatabase database(server);
     const std::string topic = "settings_" + database.topic();
     kafka().create_topic(topic);
     Db db = database.connect();
-    db.exec("alter role postgres set outbox.max_attempts = 3");
     db.exec("alter database " + database.name() +
             " set outbox.topic_template = 'settings_outbox.event.{aggregate_type}'");
     db.exec("set allow_system_table_mods = on");
-    db.exec("update pg_db_role_setting s "
+    for (const bool of_role : {false, true})
+    {
+        if (of_role)
+            db.exec("alter role postgres set outbox.max_attempts = 3");
+        db.exec(
+            "update pg_db_role_setting s "
             "set setconfig = '{outbox.no_such=1,outbox.max_attempts=many}' || s.setconfig "
             "from pg_database d where d.oid = s.setdatabase and d.datname = current_database()");
-    for (const bool restarts : {true, false})
-    {
-        if (restarts)
-            database.restart_relay();
-        else
-            EXPECT_EQ(db.value("select pg_reload_conf()"), "t");
+        database.restart_relay();
+        ASSERT_TRUE(database.reaches_state("config_error"));
+        const std::string problem = db.value("select config_error from outbox.relay_status");
+        EXPECT_NE(problem.find("outbox.max_attempts that is stored for the database is refused"),
+                  std::string::npos)
+            << problem;
         const std::string id =
             db.value("select outbox.emit($1, 'k', 'made', '{}')", database.type());
+        EXPECT_EQ(db.value("select outbox.wait_published($1, '500 ms')", id), "f");
+        db.exec("alter database " + database.name() + " reset outbox.max_attempts");
+        server.reload();
         EXPECT_EQ(db.value("select outbox.wait_published($1, '20 s')", id), "t")
             << db.value("select r::text from outbox.relay_status r");
     }

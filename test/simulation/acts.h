@@ -35,13 +35,13 @@ struct Act
         topic_missing,
         topic_forbidden, // b: 1 and hidden
         topic_fine,
-        topic_limit,  // b: bytes of a batch
-        topic_strict, // b: 1 looks at records
+        topic_limit,   // b: bytes of a batch
+        topic_strict,  // b: 1 looks at records
         unusable,      // a: 1: no sink can be opened; 0: they can
         wants_no_more, // a: 1: the endpoint asks never to be called again; 0: it may be
-                      // The database.
-        lock,         // a: table, b: ms
-        no_space,     // a: statements, b: and all for so many ms
+                       // The database.
+        lock,          // a: table, b: ms
+        no_space,      // a: statements, b: and all for so many ms
         crash,
         kill,    // a: after so many statements
         restart, // SIGTERM

@@ -303,11 +303,11 @@ private:
     std::size_t acknowledged_ = 0;
     Time counted_at_ = 0;
     std::size_t published_ = 0;
-    std::size_t refusals_ = 0; // of single records
-    bool alone_ = false;       // the destination refuses these
+    std::size_t refusals_ = 0;                             // of single records
+    bool alone_ = false;                                   // the destination refuses these
     int smallest_limit_ = std::numeric_limits<int>::max(); // of a batch, in any topic so far
     bool topics_refuse_ = false;
-    bool left_ = false;        // it is not to be called, as this relay has heard
+    bool left_ = false; // it is not to be called, as this relay has heard
     std::size_t repeats_ = 0;
     std::string kind_;
     std::string failure_;

@@ -137,7 +137,8 @@ Subscription::note_disturbances()
     const Database &database = world_.database;
     const bool locked = database.is_locked(Table::events) || database.is_locked(Table::position) ||
                         database.is_locked(Table::routes);
-    if (!relay_->is_running() || !relay_->can_open() || locked || store_->tables().paused || database.standby_lags())
+    if (!relay_->is_running() || !relay_->can_open() || locked || store_->tables().paused ||
+        database.standby_lags())
         checker_.disturbed(0);
     // What could not be set aside is tried again after up to five seconds.
     if (store_->take_failed())

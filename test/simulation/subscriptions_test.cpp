@@ -137,8 +137,8 @@ INSTANTIATE_TEST_SUITE_P(All, SubscriptionMutants,
                                          Mutant::serves_detached, Mutant::pauses_with_default,
                                          Mutant::clears_others, Mutant::reads_other_position,
                                          Mutant::empties_under_replays, Mutant::replays_less,
-                                         Mutant::blames_last_of_replay, Mutant::replays_past_returned,
-                                         Mutant::forgets_left_out));
+                                         Mutant::blames_last_of_replay,
+                                         Mutant::replays_past_returned, Mutant::forgets_left_out));
 
 } // namespace
 

@@ -165,7 +165,8 @@ Cluster::well_since(const Place &place) const
         !topic->second.authorized || found->second.leader < 0 || found->second.short_of_replicas)
         return kNever;
     const Broker &leader = broker(found->second.leader);
-    if (wants_no_more_ || !leader.up || leader.hangs || leader.answers_to_lose > 0 || leader.slow_by > kSlow)
+    if (wants_no_more_ || !leader.up || leader.hangs || leader.answers_to_lose > 0 ||
+        leader.slow_by > kSlow)
         return kNever;
     return std::max({topic->second.usable_since, found->second.leader_since, leader.well_since});
 }
