@@ -107,8 +107,8 @@ void
 settle_refused_setting(int number)
 {
     if (shared_state() != nullptr)
-        (void) pg_atomic_fetch_or_u64(&shared_state()->settled_settings,
-                                      UINT64CONST(1) << (number - 1));
+        (void) pg_atomic_fetch_or_u64(&shared_state()->settled_settings, UINT64CONST(1)
+                                                                             << (number - 1));
 }
 
 } // namespace outbox

@@ -190,8 +190,7 @@ TEST(Databases, TheRelayOfADatabaseWhoseTransactionsAreDeferrableStarts)
     writer.exec("insert into rows values (1)");
     Db emitter = database.connect();
     Db db(server, "postgres");
-    for (const char *setting :
-         {"isolation = 'serializable'", "read_only = on", "deferrable = on"})
+    for (const char *setting : {"isolation = 'serializable'", "read_only = on", "deferrable = on"})
         db.exec("alter database " + database.name() + " set default_transaction_" + setting);
     EXPECT_EQ(db.value("select pg_terminate_backend(pid, 20000) from pg_stat_activity "
                        "where backend_type = 'outbox relay'"),
@@ -230,10 +229,11 @@ TEST(Databases, OnesThatAreLockedHoldUpTheRelaysOfNoOthers)
     expect_flow(database);
     // Each of them ends when it is told to.
     EXPECT_TRUE(wait_until(std::chrono::seconds(30), [&] { return other.value(waiting) == "5"; }));
-    EXPECT_EQ(other.value("select count(*) from (select pg_terminate_backend(l.pid, 20000) as ended "
-                          "from pg_locks l where not l.granted and l.locktype = 'object' and "
-                          "l.pid <> pg_backend_pid()) t where ended"),
-              "5");
+    EXPECT_EQ(
+        other.value("select count(*) from (select pg_terminate_backend(l.pid, 20000) as ended "
+                    "from pg_locks l where not l.granted and l.locktype = 'object' and "
+                    "l.pid <> pg_backend_pid()) t where ended"),
+        "5");
     db.exec("rollback");
 }
 
