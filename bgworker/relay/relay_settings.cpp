@@ -309,8 +309,9 @@ void
 reload_settings()
 {
     ProcessConfigFile(PGC_SIGHUP);
+    const bool held = relay.holds_default;
     // It does not hear whether what was refused is corrected.
-    if (relay.holds_default && has_dropped_own_settings())
+    if (held && has_dropped_own_settings())
     {
         relay.restart = true;
         return;
@@ -337,6 +338,14 @@ reload_settings()
     const bool usable = setup != nullptr;
     end_transaction();
 
+    // What the database has refused leaves what it had before; what else is refused, the default.
+    if (relay.holds_default && !held && refused_of_database() != nullptr)
+        relay.holds_default = false;
+    else if (relay.holds_default && !held)
+    {
+        relay.restart = true;
+        return;
+    }
     configure_engine();
     if (have_route_settings_changed())
         relay.parts->engine.routes_changed();

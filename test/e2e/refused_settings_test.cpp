@@ -95,6 +95,27 @@ TEST(Settings, OneThatWasTakenOutDoesNotComeBackWithFilesThatCannotBeRead)
     EXPECT_EQ(db.value("select config_error is null from outbox.relay_status"), "t");
 }
 
+// What is on the server's command line is there again when the files say nothing any more.
+TEST(Settings, OneOfTheCommandLineThatIsRefusedComesBackWithoutTheFiles)
+{
+    OwnCluster server;
+    TestDatabase database(server);
+    server.pass({"-c", "outbox.topic_template={no_such_field}"});
+    server.restart();
+    Db db = database.connect();
+    ASSERT_TRUE(database.reaches_state("config_error"));
+    EXPECT_NE(db.value("select config_error from outbox.relay_status").find("command line"),
+              std::string::npos);
+    server.configure("outbox.topic_template", "outbox.event.{aggregate_type}");
+    server.reload();
+    expect_published(db, database);
+    server.unconfigure("outbox.topic_template");
+    server.reload();
+    EXPECT_TRUE(database.reaches_state("config_error"));
+    database.restart_relay();
+    EXPECT_TRUE(database.reaches_state("config_error"));
+}
+
 // The database says which, whatever the server was to have, and whatever a role has besides.
 TEST(Settings, OneThatTheServerStartsWithoutIsNothingToADatabaseThatHasItsOwn)
 {

@@ -235,6 +235,7 @@ PgCluster::start()
     if (running())
         throw std::logic_error("the cluster is running already");
     Command postgres({own_program("postgres"), "-D", data_dir_.string()});
+    postgres.argv.insert(postgres.argv.end(), words_.begin(), words_.end());
     postgres.directory = home_.string();
     postgres.output = log_.string();
     postgres.as_server_user = true;

@@ -68,6 +68,8 @@ public:
     void kill9();
 
     void restart(Shutdown how = Shutdown::kFast);
+    // For its command line, from the next start on.
+    void pass(std::vector<std::string> words) { words_ = std::move(words); }
 
     // From its next start on the server's time of day can be set, and is right until then. The
     // steady clock is the machine's.
@@ -132,6 +134,7 @@ private:
     bool pauses_ = false;
     std::filesystem::path host_; // see move_host()
     Settings settings_;
+    std::vector<std::string> words_;
     int port_;
     bool kill_expected_ = false;
     size_t log_checked_ = 0;
