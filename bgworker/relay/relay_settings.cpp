@@ -269,6 +269,8 @@ connect_sink()
         relay.holds_default = holds_default(&why);
         CommitTransactionCommand();
         relay.state = RelayState::detached;
+        if (relay.holds_default)
+            report_config_error(why); // and removes nothing
         return;
     }
     read_setup(&parts.setup, &why);

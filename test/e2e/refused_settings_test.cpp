@@ -95,6 +95,30 @@ TEST(Settings, OneThatWasTakenOutDoesNotComeBackWithFilesThatCannotBeRead)
     EXPECT_EQ(db.value("select config_error is null from outbox.relay_status"), "t");
 }
 
+// Of one that is detached it is said, too: events are not removed.
+TEST(Settings, OneThatTheServerStartsWithoutIsSaidWhereTheSubscriptionIsDetached)
+{
+    OwnCluster server;
+    TestDatabase database(server);
+    database.connect().exec("select outbox.detach_subscription('default')");
+    ASSERT_TRUE(database.reaches_state("detached"));
+    server.configure("outbox.retention", "7 dayz");
+    server.restart();
+    Db db = database.connect();
+    const auto says_so = [&]
+    {
+        return db.value(
+                   "select state = 'detached' and config_error ~ 'outbox.retention was refused' "
+                   "from outbox.relay_status") == "t";
+    };
+    EXPECT_TRUE(wait_until(std::chrono::seconds(20), says_so));
+    server.unconfigure("outbox.retention");
+    server.reload();
+    EXPECT_TRUE(wait_until(
+        std::chrono::seconds(20),
+        [&] { return db.value("select config_error is null from outbox.relay_status") == "t"; }));
+}
+
 // What is on the server's command line is there again when the files say nothing any more.
 TEST(Settings, OneOfTheCommandLineThatIsRefusedComesBackWithoutTheFiles)
 {
