@@ -93,8 +93,9 @@ wait_for_change()
     exit_as(RelayExit::told_to);
 }
 
-[[noreturn]] void
-stop_as_gone()
+// Null: none, or there is no extension.
+static const char *
+find_missing_table()
 {
     constexpr const char *kTables[] = {"relay_position", "deliveries", "pauses",
                                        "events",         "ring",       "ticks"};
@@ -105,6 +106,22 @@ stop_as_gone()
             if (missing == nullptr && !OidIsValid(find_own_relation(table)))
                 missing = table;
     end_transaction();
+    return missing;
+}
+
+[[noreturn]] void
+stop_as_gone()
+{
+    // A transaction that makes the extension anew is seen for a moment before the caches hear of
+    // it, which have the tables of before.
+    constexpr int kLooks = 10;
+    constexpr long kPauseUs = 50 * 1000;
+    const char *missing = find_missing_table();
+    for (int i = 1; i < kLooks && missing != nullptr; i++)
+    {
+        pg_usleep(kPauseUs);
+        missing = find_missing_table();
+    }
     if (missing != nullptr)
     {
         char problem[NAMEDATALEN + 96];

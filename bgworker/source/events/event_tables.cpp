@@ -107,6 +107,7 @@ open_index(EventTables::Slot *slot, int number)
 // the table removes that.
 struct Seen
 {
+    Oid table; // another one is there when the extension was made anew
     Oid file;
     bool had_rows;
     bool knows_row;
@@ -167,6 +168,8 @@ report_truncation(const EventTables::Slot &slot, int number)
     if (!serves_default())
         return;
     Seen &before = seen[number];
+    if (before.table != RelationGetRelid(slot.table))
+        before = {RelationGetRelid(slot.table), InvalidOid, false, false, 0, 0};
     const Oid file = slot.table->rd_rel->relfilenode;
     const bool has_rows = slot.index != nullptr;
     const bool other_file = before.had_rows && before.file != file;
