@@ -54,11 +54,15 @@ holds_default(Failure *why)
         }
         set_failure(*why, FailureClass::config, "",
                     "the value of %s was refused when the server started", refused.name);
-        set_hint(*why, refused.in_file
-                           ? "correct it in the configuration file and reload; the server's log, "
-                             "and pg_file_settings, say what is wrong with it"
-                           : "correct it in the command line of the server; the server's log says "
-                             "what is wrong with it");
+        set_hint(*why,
+                 !refused.in_file
+                     ? "correct it in the command line of the server; the server's log says what "
+                       "is wrong with it"
+                 : refused.needs_restart
+                     ? "correct it in the configuration file and restart the server, or take it "
+                       "out and reload; the server's log says what is wrong with it"
+                     : "correct it in the configuration file and reload; the server's log, and "
+                       "pg_file_settings, say what is wrong with it");
         return true;
     }
     return false;

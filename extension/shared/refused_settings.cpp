@@ -98,9 +98,10 @@ next_refused_setting(int *number)
     {
         const int next = (*number)++;
         if (given[next].defined && has_default(given[next]) && !is_settled(next))
-            return {given[next].name, given[next].in_file};
+            return {given[next].name, given[next].in_file,
+                    find_setting(given[next].name)->context == PGC_POSTMASTER};
     }
-    return {nullptr, false};
+    return {nullptr, false, false};
 }
 
 void

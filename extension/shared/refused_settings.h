@@ -12,6 +12,7 @@ struct RefusedSetting
 {
     const char *name; // null: there is none
     bool in_file;
+    bool needs_restart; // of the server, to be corrected
 };
 
 // Around the definition of the settings, while the library is preloaded. The relay calls the second

@@ -26,6 +26,8 @@ Lines::lane_of(Lane topic, Lane partition, Lane key, std::uint64_t tag) const no
     for (const Lane lane : {topic, partition, key})
         if (is_before(lane, tag) || (OUTBOX_MUTANT(places_by_width) && wait_of(lane) != Wait::none))
             return has_unplaced_before(topic, tag) ? topic : lane;
+    if (has_unplaced_before(topic, tag) && !OUTBOX_MUTANT(forgets_unplaced_of_new))
+        return topic;
     for (const Lane lane : {key, partition, topic})
         if (wait_of(lane) != Wait::none)
             return lane;
