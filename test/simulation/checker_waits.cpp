@@ -41,14 +41,24 @@ Checker::is_settled_by_person(const EventRow &row) const
                                          found->second.state == DeliveryState::failed);
 }
 
-// A person holds its row; or one of its key that is to follow it to another topic.
+// A person holds its row, or one that blocks its line; or one of its key that is to follow it to
+// another topic.
 bool
 Checker::waits_for_person(const EventRow &row) const
 {
     const auto &deliveries = store_->tables().deliveries();
     if (!store_->holds_rows())
         return false;
-    return !store_->may_change(row.seq) ||
+    const auto own = deliveries.find(row.seq);
+    const bool blocked =
+        own != deliveries.end() && std::any_of(deliveries.begin(), deliveries.end(),
+                                               [&](const auto &item)
+                                               {
+                                                   return item.second.lane == own->second.lane &&
+                                                          item.second.blocking &&
+                                                          !store_->may_change(item.first);
+                                               });
+    return blocked || !store_->may_change(row.seq) ||
            (routed_types_.count(row.type) > 0 &&
             std::any_of(deliveries.begin(), deliveries.end(),
                         [&](const auto &item) {
