@@ -93,8 +93,11 @@ wait_for_change()
     exit_as(RelayExit::told_to);
 }
 
+namespace
+{
+
 // Null: none, or there is no extension.
-static const char *
+const char *
 find_missing_table()
 {
     constexpr const char *kTables[] = {"relay_position", "deliveries", "pauses",
@@ -108,6 +111,8 @@ find_missing_table()
     end_transaction();
     return missing;
 }
+
+} // namespace
 
 [[noreturn]] void
 stop_as_gone()

@@ -22,7 +22,7 @@ void prepare_session();
 void apply_database_settings();
 
 // Of those that were applied last: the first whose value was refused, or null; and whether this is
-// one of the others.
+// one of them.
 const char *refused_of_database();
 bool is_of_database(const char *name);
 

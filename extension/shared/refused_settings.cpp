@@ -57,10 +57,8 @@ has_default(const Given &setting)
 bool
 is_settled(int number)
 {
-    const SharedState *shared = shared_state();
-    return shared != nullptr &&
-           (pg_atomic_read_u64(&const_cast<SharedState *>(shared)->settled_settings) >> number &
-            1) != 0;
+    SharedState *shared = shared_state();
+    return shared != nullptr && (pg_atomic_read_u64(&shared->settled_settings) >> number & 1) != 0;
 }
 
 } // namespace
