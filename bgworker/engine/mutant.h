@@ -80,7 +80,7 @@ enum class Mutant : unsigned char
     leaves_others,          // of a key that gets a line by a change of routes
     places_without_partition,   // what is refused with its topic, before others of its partition
     forgets_unplaced,           // the same, before others whose key has a line
-    forgets_unplaced_of_new,    // the same, when the line is as new as the topic's
+    parts_anew,                 // a line from a wider one, as if all of the stream were before it
     forgets_partition,          // that an event was queued for, when its producer has died
     looks_with_news,            // only, at what is held for a topic
     forgets_rows_behind,        // an event that is read again and has none itself

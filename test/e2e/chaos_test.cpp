@@ -311,8 +311,11 @@ wreak_chaos()
     while (Clock::now() < end && !testing::Test::HasFailure())
     {
         const FirstCopies found = run_lap(server, random, std::min(end, Clock::now() + kLap));
-        std::printf("chaos: %zu events, %zu records, %zu lost, %zu invented, %zu misordered\n",
-                    found.events, found.records, found.lost, found.invented, found.misordered);
+        std::printf(
+            "chaos: %zu events, %zu records, %zu of them repeats in another topic, %zu lost, "
+            "%zu invented, %zu misordered\n",
+            found.events, found.records, found.elsewhere, found.lost, found.invented,
+            found.misordered);
         std::fflush(stdout);
         EXPECT_TRUE(found.good());
     }

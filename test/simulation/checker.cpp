@@ -217,7 +217,10 @@ Checker::relay_starts()
     kept_since_ = kNever;
     waiting_ = 0;
     for (auto &item : replays_)
+    {
         item.second.heard.clear();
+        item.second.tried.merge(item.second.handed);
+    }
     for (std::size_t event = 0; event < facts_.size(); event++)
     {
         Fact &fact = facts_[event];

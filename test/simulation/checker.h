@@ -218,6 +218,10 @@ private:
         std::uint64_t begun_stamp = 0;
         std::set<int> events;
         std::set<int> heard; // of these, by the relay
+        // Handed over by this relay, or those before: if one was refused, and that is forgotten, it
+        // is sent once more.
+        std::set<int> handed;
+        std::set<int> tried;
         // The last of each type, by topic and key.
         std::map<std::pair<std::string, std::string>, std::map<int, Seq>> last;
     };

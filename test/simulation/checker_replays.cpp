@@ -35,6 +35,8 @@ Checker::was_routed(int type, const Replayed &since) const
 void
 Checker::check_replay_order(const Place &place, const Message &message, Replayed &replay)
 {
+    if (replay.tried.count(message.event) > 0)
+        return;
     const EventRow &row = database_->row(message.event);
     std::map<int, Seq> &last = replay.last[{place.topic, message.key}];
     for (const auto &[type, seq] : last)
@@ -63,6 +65,7 @@ Checker::replay_hands_over(int event)
     Replayed &replay = replays_[running->number];
     if (!std::exchange(replay.begun, true))
         replay.begun_stamp = stamp_;
+    replay.handed.insert(event);
 }
 
 void

@@ -61,7 +61,7 @@ LatePartitions::part(Lane partition, Steady begun)
         if (!deliveries_.move_to_lane(flight.row.numbers.seq, partition))
             return true; // a person holds it, and so it and what is behind it stays
         parted_.push_back({number, flight.row.lane, flight.row.waiting});
-        lines_.release(partition);
+        lines_.release_part(partition, flight.row.lane);
         if (!flight.row.waiting)
             lines_.recheck(flight.row.lane); // it was its head
         flights_.move(flight, partition, true);

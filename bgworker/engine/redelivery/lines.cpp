@@ -26,12 +26,17 @@ Lines::lane_of(Lane topic, Lane partition, Lane key, std::uint64_t tag) const no
     for (const Lane lane : {topic, partition, key})
         if (is_before(lane, tag) || (OUTBOX_MUTANT(places_by_width) && wait_of(lane) != Wait::none))
             return has_unplaced_before(topic, tag) ? topic : lane;
-    if (has_unplaced_before(topic, tag) && !OUTBOX_MUTANT(forgets_unplaced_of_new))
-        return topic;
     for (const Lane lane : {key, partition, topic})
         if (wait_of(lane) != Wait::none)
             return lane;
     return 0;
+}
+
+void
+Lines::release_part(Lane lane, Lane from)
+{
+    const Line *line = lanes_.find(from);
+    lanes_.release(lane, line == nullptr || OUTBOX_MUTANT(parts_anew) ? barrier() : line->barrier);
 }
 
 void

@@ -75,6 +75,9 @@ public:
     // The transitions.
     void block(Lane lane) { lanes_.block(lane, barrier()); }
     void release(Lane lane) { lanes_.release(lane, barrier()); }
+    // What it has comes from another one, a wider one: it is before the same events of the stream,
+    // and behind the same.
+    void release_part(Lane lane, Lane from);
     void close(Line &line, Steady now) noexcept { lanes_.close(line, now); }
     void clear(Lane lane) noexcept
     {

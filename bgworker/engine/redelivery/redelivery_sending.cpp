@@ -122,7 +122,7 @@ RedeliverySending::join_narrower(const DeliveryRow &row, Lane lane)
     if (!deliveries_.move_to_lane(row.numbers.seq, lane))
         return Sent::later;
     if (lines_.is_clear(lane))
-        lines_.release(lane);
+        lines_.release_part(lane, row.lane);
     lines_.join(lane, row.numbers.seq);
     // It may have been what blocked its line.
     if (!OUTBOX_MUTANT(leaves_lane_blocked))
