@@ -120,6 +120,7 @@ enum class Mutant : unsigned char
     joins_wider_lines,          // than that of its key, when routes change
     looks_without_limit,        // at rows of keys of which something is new, one after the other
     releases_ungathered,        // lines of such keys, of which rows are in wider ones
+    gathers_under_way,          // rows that are on their way, or refused, in a wider line
     loses_followers,            // what was given back with a refused record, unsent
     takes_followers_for_sent,   // the same, so that they are never handed over again
     halts_for_refusal,          // all that is new, when a record was refused alone

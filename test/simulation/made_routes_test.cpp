@@ -166,7 +166,7 @@ TEST(MadeRoutes, RowsFollowIntoTheLineThatANewEventOfTheirKeyHasJoined)
     made.act(5.0, Kind::blocking, 1, 1);
     for (int i = 0; i < kKeys; i++)
         made.one(6.2, 0, 100 + i);
-    made.act(15.0, Kind::slow_disk, 0).act(20.0, Kind::topic_fine, 0);
+    made.act(10.0, Kind::topic_fine, 0).act(15.0, Kind::slow_disk, 0);
     EXPECT_EQ(made.outcome(), "");
     EXPECT_EQ(made.outcome(Mutant::leaves_many).substr(0, 5), "order");
     EXPECT_EQ(made.outcome(Mutant::releases_ungathered).substr(0, 5), "order");

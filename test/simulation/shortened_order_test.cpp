@@ -270,4 +270,13 @@ TEST(ShortenedOrder, WhatHasPartedFromALineIsBeforeTheSame)
     EXPECT_EQ(simulate_with(Mutant::parts_anew, history).kind, "order");
 }
 
+// A row that was refused in the line of its topic, before its key got a line of its own, is not
+// put back there when it has followed into that: the refusal is written first.
+TEST(ShortenedOrder, WhatIsUnderWayInAWiderLineFollowsWhenThatIsKnown)
+{
+    const History history = make_history(970164670);
+    EXPECT_EQ(simulate(history).text, "");
+    EXPECT_EQ(simulate_with(Mutant::gathers_under_way, history).kind, "order");
+}
+
 } // namespace outbox::sim

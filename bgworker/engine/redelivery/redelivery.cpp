@@ -2,6 +2,8 @@
 
 #include "bgworker/engine/common/sooner.h"
 
+#include <algorithm>
+
 namespace outbox
 {
 
@@ -175,6 +177,16 @@ Redelivery::give_up_in_flight() noexcept
     sink_.close(0);
     flights_.end_all();
     lines_.begin_again();
+}
+
+std::vector<std::int64_t>
+Redelivery::under_way() const
+{
+    std::vector<std::int64_t> seqs;
+    flights_.add_seqs(nullptr, seqs);
+    results_.add_refused_seqs(seqs);
+    std::sort(seqs.begin(), seqs.end());
+    return seqs;
 }
 
 bool

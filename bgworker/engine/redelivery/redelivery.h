@@ -80,6 +80,9 @@ public:
     // A part of it, see Results: may be needed before, and at the end.
     bool has_results() const noexcept { return results_.has_some(); }
     bool has_refused() const noexcept { return results_.has_refused(); }
+    // The rows that are on their way, or were refused and it is not written yet: that goes to the
+    // line in which they were tried. In order.
+    std::vector<std::int64_t> under_way() const;
     bool write_results(const FailurePolicy &policy, Steady begun)
     {
         return results_.write(policy, begun);

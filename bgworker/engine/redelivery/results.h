@@ -49,6 +49,12 @@ public:
     // Whether there are any.
     bool has_some() const noexcept { return !published_.empty() || !refused_.empty(); }
     bool has_refused() const noexcept { return !refused_.empty(); }
+    // Adds the numbers of those that were refused.
+    void add_refused_seqs(std::vector<std::int64_t> &seqs) const
+    {
+        for (const Refused &refused : refused_)
+            seqs.push_back(refused.row.numbers.seq);
+    }
     // Published, with a row that is still there.
     const std::vector<std::int64_t> &published() const noexcept { return published_; }
     bool is_published(std::int64_t seq) const noexcept;

@@ -64,7 +64,7 @@ Publisher::publish(bool look)
         std::exchange(failed_, false) && redelivery_.has_work(progress_.first_tag(), now);
     const bool may_go = !sink_.is_halted() && !awaits_routes() && !notes_first;
     const bool read = may_go && !passage_.has_to_resend() && reading_.may_read(look);
-    if (!read && !(may_go && has_chores(now.steady)) && !routes_.has_rows() &&
+    if (!read && !(may_go && has_chores(now.steady)) && !routes_.has_more() &&
         !redelivery_.has_work(progress_.first_tag(), now))
         return reading_.has_window() || look || !may_go ? StepResult::full : StepResult::idle;
 
@@ -151,7 +151,7 @@ Publisher::step(std::uint64_t mark, bool look, bool may_go, bool read, const Mom
         redelivery_.rows_at_start().end();
         redelivery_.reload();
     }
-    return more || routes_.has_rows() ? StepResult::busy : result;
+    return more || routes_.has_more() ? StepResult::busy : result;
 }
 
 // In a step. Returns idle when events may be handed over by the routes of now.

@@ -116,6 +116,7 @@ void
 RouteChange::gather(Lane lane, const EventNumbers &event)
 {
     gathered_.emplace(lane, Gathered{event});
+    waits_ = false;
     if (!OUTBOX_MUTANT(releases_ungathered))
         redelivery_.set_afloat(lane);
 }
@@ -126,27 +127,33 @@ RouteChange::end_gathering() noexcept
     for (const auto &item : gathered_)
         redelivery_.land(item.first, 0, false);
     gathered_.clear();
+    waits_ = false;
 }
 
 // One line after the other.
 void
 RouteChange::gather_some(Steady begun)
 {
-    while (!gathered_.empty() && !setting_changed_)
+    under_way_ = redelivery_.under_way();
+    waits_ = false;
+    for (auto next = gathered_.begin(); next != gathered_.end() && !setting_changed_;)
     {
-        const auto next = gathered_.begin();
-        if (gather_rows(next->first, next->second, begun))
+        const Gathering gathering = gather_rows(next->first, next->second, begun);
+        if (gathering == Gathering::done)
         {
             redelivery_.land(next->first, 0, false);
-            gathered_.erase(next);
+            next = gathered_.erase(next);
         }
+        else if (gathering == Gathering::waits)
+            ++next;
         if (has_passed(begun, clock_.steady(), kStepMs))
             return;
     }
+    waits_ = !setting_changed_;
 }
 
-// They are found by the index, whatever their number. Returns whether these were all.
-bool
+// They are found by the index, whatever their number.
+RouteChange::Gathering
 RouteChange::gather_rows(Lane lane, Gathered &gathered, Steady begun)
 {
     Event event;
@@ -154,18 +161,23 @@ RouteChange::gather_rows(Lane lane, Gathered &gathered, Steady begun)
     if (!source_.find(gathered.event, event) || !source_.read_line(event, ignored))
     {
         setting_changed_ = true; // it was taken away by hand: all begins anew
-        return false;
+        return Gathering::more;
     }
     std::vector<MovedRow> rows;
     deliveries_.rows_of_key(event.key, gathered.up_to, most_rows_looked_at, rows);
     for (std::size_t i = 0; i < rows.size(); i++)
     {
+        const std::int64_t seq = rows[i].numbers.seq;
         if (i > 0 && has_passed(begun, clock_.steady(), kStepMs))
-            return false;
+            return Gathering::more;
+        if (std::binary_search(under_way_.begin(), under_way_.end(), seq) && rows[i].lane != lane &&
+            !OUTBOX_MUTANT(gathers_under_way))
+            return Gathering::waits;
         gather(rows[i], lane);
-        gathered.up_to = rows[i].numbers.seq;
+        gathered.up_to = seq;
     }
-    return rows.size() < static_cast<std::size_t>(most_rows_looked_at);
+    return rows.size() < static_cast<std::size_t>(most_rows_looked_at) ? Gathering::done
+                                                                       : Gathering::more;
 }
 
 // All have been looked at by the routes of now. What still has another topic is a person's, and is

@@ -52,7 +52,8 @@ inline int most_rows_looked_at = 1024;
 // When it was an event that did, the rows of its key are gathered: looked at once more, after all
 // others, some at a time. Until this line has them nothing of it goes out, and what is new of the
 // key joins it. All else goes out meanwhile: rows of the key that are met in a wider line join the
-// key's, as always. However many such keys there are, only their own lines wait.
+// key's, as always. One that is on its way from there is waited for: if it is refused, it stays in
+// that line, before those behind it. However many such keys there are, only their own lines wait.
 class RouteChange
 {
 public:
@@ -77,6 +78,8 @@ public:
     bool is_moving() const noexcept { return moving_; }
     // Whether there is something to look at: moving, or gathering.
     bool has_rows() const noexcept { return moving_ || !gathered_.empty(); }
+    // The same, and nothing is waited for.
+    bool has_more() const noexcept { return moving_ || (!gathered_.empty() && !waits_); }
     // In a step: looks at some of it.
     void look_at_some();
 
@@ -118,7 +121,13 @@ private:
     RowsOfKey look_at_key(std::string_view key, int most, Steady begun);
     void gather(Lane lane, const EventNumbers &event);
     void gather_some(Steady begun);
-    bool gather_rows(Lane lane, Gathered &gathered, Steady begun);
+    enum class Gathering
+    {
+        done,
+        more,
+        waits // for a row that is under way
+    };
+    Gathering gather_rows(Lane lane, Gathered &gathered, Steady begun);
     void gather(const MovedRow &row, Lane lane);
     void end_gathering() noexcept;
     // These return whether a key has got a line, or a row in the line of a partition.
@@ -144,6 +153,8 @@ private:
     std::unordered_map<Lane, RowsOfKey> keys_; // by hash: those that were asked for
     TokenBucket looks_;                        // us that looks out of turn may take
     std::unordered_map<Lane, Gathered> gathered_;
+    std::vector<std::int64_t> under_way_; // when some are gathered
+    bool waits_ = false;
     Steady left_looked_at_;
 };
 
