@@ -164,6 +164,7 @@ TEST(RabbitMq, OneThatIsDeadHoldsUpNothingElseAndCountsNoAttempt)
                              kRabbitName),
               "0");
     own.start();
+    scene.declare();
     const Report report = scene.check();
     EXPECT_TRUE(report.complete_and_ordered()) << report.summary() << "\n"
                                                << scene.describe() << "\n"

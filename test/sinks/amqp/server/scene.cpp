@@ -27,11 +27,19 @@ stop_shared_server()
 }
 
 Scene::Scene(const AmqpClient::Arguments &queue_arguments, const std::string &type)
-    : exchange(unique_name("exchange")), queue(unique_name("queue")), client(shared_server().port())
+    : exchange(unique_name("exchange")), queue(unique_name("queue")),
+      client(shared_server().port()), queue_arguments_(queue_arguments), type_(type)
 {
-    client.declare_exchange(exchange, type);
-    client.declare_queue(queue, queue_arguments);
-    client.bind(queue, exchange);
+    declare();
+}
+
+void
+Scene::declare() const
+{
+    AmqpClient connected(shared_server().port());
+    connected.declare_exchange(exchange, type_);
+    connected.declare_queue(queue, queue_arguments_);
+    connected.bind(queue, exchange);
 }
 
 } // namespace outbox::test

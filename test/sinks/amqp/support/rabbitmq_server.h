@@ -12,7 +12,8 @@ namespace outbox::test
 
 // RabbitMQ 3 may find no route through a topic exchange after a crash, though it lists its bindings
 // (rabbitmq-server's issues 2079, 4236 and 5075). Tests that end it by force have an exchange of
-// this type.
+// this type, and declare what they use again afterwards, as RabbitMQ's clients do when they
+// connect: a queue that was slow to recover may be without its bindings (its issues 1873 and 8994).
 inline const std::string kOutlivesCrashes = "fanout";
 
 // A RabbitMQ of Debian's package rabbitmq-server, with a directory, ports and a port mapper of its
