@@ -80,7 +80,7 @@ TEST(RabbitMq, KillsOfRelayServerAndRabbitMqAtRandomLoseNothing)
             own.kill9();
             std::this_thread::sleep_for(up_to(500));
             own.start();
-            scene.declare();
+            AmqpClient(own.port()).declare_bound(scene.queue, scene.exchange, kOutlivesCrashes);
             break;
         case 2:
             server.kill9();

@@ -25,24 +25,16 @@ struct RabbitMqScene
 {
     RabbitMqScene(PgCluster &cluster, RabbitMqServer &at, const std::string &type = "topic")
         : server(cluster), rabbit(at), database(cluster), db(database.connect()),
-          exchange(unique_name("events")), exchange_type(type), queue(unique_name("queue")),
+          exchange(unique_name("events")), queue(unique_name("queue")),
           uri_file(run_dir() / unique_name("uri"))
     {
-        declare();
+        AmqpClient(rabbit.port()).declare_bound(queue, exchange, type);
         kafka().create_topic(database.topic());
         write_file(uri_file,
                    "amqp://guest:guest@127.0.0.1:" + std::to_string(rabbit.port()) + "\n");
         give_to_server_user(uri_file);
     }
 
-    // Changes nothing that is there.
-    void declare() const
-    {
-        AmqpClient client(rabbit.port());
-        client.declare_exchange(exchange, exchange_type);
-        client.declare_queue(queue);
-        client.bind(queue, exchange);
-    }
     void create(const std::string &more = "", const std::string &name = kRabbitName)
     {
         db.exec("select outbox.create_subscription($1, 'rabbitmq', jsonb_build_object("
@@ -118,7 +110,6 @@ struct RabbitMqScene
     TestDatabase database;
     Db db;
     const std::string exchange;
-    const std::string exchange_type;
     const std::string queue;
     const std::filesystem::path uri_file;
     std::vector<AmqpMessage> messages;

@@ -164,7 +164,7 @@ TEST(RabbitMq, OneThatIsDeadHoldsUpNothingElseAndCountsNoAttempt)
                              kRabbitName),
               "0");
     own.start();
-    scene.declare();
+    AmqpClient(own.port()).declare_bound(scene.queue, scene.exchange, kOutlivesCrashes);
     const Report report = scene.check();
     EXPECT_TRUE(report.complete_and_ordered()) << report.summary() << "\n"
                                                << scene.describe() << "\n"

@@ -27,19 +27,9 @@ stop_shared_server()
 }
 
 Scene::Scene(const AmqpClient::Arguments &queue_arguments, const std::string &type)
-    : exchange(unique_name("exchange")), queue(unique_name("queue")),
-      client(shared_server().port()), queue_arguments_(queue_arguments), type_(type)
+    : exchange(unique_name("exchange")), queue(unique_name("queue")), client(shared_server().port())
 {
-    declare();
-}
-
-void
-Scene::declare() const
-{
-    AmqpClient connected(shared_server().port());
-    connected.declare_exchange(exchange, type_);
-    connected.declare_queue(queue, queue_arguments_);
-    connected.bind(queue, exchange);
+    client.declare_bound(queue, exchange, type, queue_arguments);
 }
 
 } // namespace outbox::test

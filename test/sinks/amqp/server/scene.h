@@ -19,16 +19,10 @@ struct Scene
                    const std::string &type = "topic");
 
     amqp::Settings settings() const { return settings_for(shared_server().port(), exchange); }
-    // Once more, by a connection of its own; changes nothing that is there.
-    void declare() const;
 
     const std::string exchange;
     const std::string queue;
     AmqpClient client;
-
-private:
-    const AmqpClient::Arguments queue_arguments_;
-    const std::string type_;
 };
 
 } // namespace outbox::test

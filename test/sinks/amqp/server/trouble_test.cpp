@@ -47,7 +47,7 @@ TEST(AmqpTrouble, KilledServerThatComesBackLosesNothing)
     ASSERT_TRUE(traffic.run_until_trouble("cannot connect to 127.0.0.1"));
     EXPECT_FALSE(driver.publisher().reachable(0));
     shared_server().start();
-    scene.declare();
+    AmqpClient(shared_server().port()).declare_bound(scene.queue, scene.exchange, kOutlivesCrashes);
     ASSERT_TRUE(traffic.run_for(500));
     traffic.expect_all_there();
 }

@@ -183,6 +183,15 @@ AmqpClient::bind(const std::string &queue, const std::string &exchange, const st
     check("binding a queue");
 }
 
+void
+AmqpClient::declare_bound(const std::string &queue, const std::string &exchange,
+                          const std::string &type, const Arguments &queue_arguments)
+{
+    declare_exchange(exchange, type);
+    declare_queue(queue, queue_arguments);
+    bind(queue, exchange);
+}
+
 std::size_t
 AmqpClient::count(const std::string &queue)
 {

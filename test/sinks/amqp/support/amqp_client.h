@@ -45,6 +45,9 @@ public:
     void declare_queue(const std::string &name, const Arguments &arguments = {});
     void delete_queue(const std::string &name);
     void bind(const std::string &queue, const std::string &exchange, const std::string &key = "#");
+    // An exchange and a queue that gets all of it. Changes nothing that is there.
+    void declare_bound(const std::string &queue, const std::string &exchange,
+                       const std::string &type, const Arguments &queue_arguments = {});
     std::size_t count(const std::string &queue);
     void purge(const std::string &queue);
     // The first of the queue, if there is one; it is gone then.
