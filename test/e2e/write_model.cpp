@@ -21,6 +21,13 @@ Model::undecided(const ModelEvents &events)
         undecided_.push_back(events);
 }
 
+size_t
+Model::size()
+{
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return committed_.size();
+}
+
 namespace
 {
 

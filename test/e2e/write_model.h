@@ -31,6 +31,7 @@ class Model
 public:
     void committed(const ModelEvents &events);
     void undecided(const ModelEvents &events);
+    size_t size(); // of what committed, in events
 
     // Reads until all of what committed has come, and says what is wrong with what came. `exact`:
     // each event once. Returns how many events committed.
