@@ -14,8 +14,8 @@ namespace
 {
 
 constexpr int kClients = 4;
-constexpr size_t kEnough =
-    200; // events; a disk that hangs for seconds makes fewer in the test's time
+// Events. A disk that hangs for seconds makes fewer than that in the time of a test.
+constexpr size_t kEnough = 200;
 constexpr std::chrono::minutes kLimit{1};
 
 std::chrono::seconds
