@@ -11,12 +11,14 @@ namespace outbox
 namespace
 {
 
-// Whether the configuration files still name the setting, or cannot be read. In a transaction.
+// Whether the value that the configuration files have for the setting is refused, or they cannot be
+// read. In a transaction.
 bool
-is_in_file(const char *name)
+is_refused_in_file(const char *name)
 {
-    constexpr const char *kSelect = "select exists (select from pg_file_settings f where "
-                                    "lower(f.name) = lower($1) or f.name is null)";
+    constexpr const char *kSelect =
+        "select exists (select from pg_file_settings f where f.error is not null "
+        "and (lower(f.name) = lower($1) or f.name is null))";
     PushActiveSnapshot(GetTransactionSnapshot());
     spi_connect();
     Oid types[] = {TEXTOID};
@@ -47,11 +49,9 @@ holds_default(Failure *why)
     {
         if (is_of_database(refused.name))
             continue;
-        if (refused.in_file && !is_in_file(refused.name))
-        {
-            settle_refused_setting(number);
+        if (refused.in_file && !is_refused_in_file(refused.name) && settle_refused_setting(number))
             continue;
-        }
+        note_refused_setting();
         set_failure(*why, FailureClass::config, "",
                     "the value of %s was refused when the server started", refused.name);
         set_hint(*why,

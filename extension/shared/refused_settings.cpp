@@ -3,6 +3,11 @@
 
 #include "extension/server/pg_settings.h"
 
+extern "C"
+{
+#include "utils/timestamp.h"
+}
+
 namespace outbox
 {
 
@@ -14,7 +19,8 @@ struct Given
     const char *name;
     bool in_file;
     bool defined; // and not a name that nobody knows
-    bool refused; // as far as the server's configuration goes
+    bool refused_at_start;
+    bool refused; // as far as the server's configuration of now goes
 };
 
 // Those with a value when the server started; more than there are settings. A bit of
@@ -22,6 +28,9 @@ struct Given
 constexpr int kMost = 64;
 Given given[kMost];
 int given_count = 0;
+
+// When this process had read the files by which it has found one refused last; 0: it has not.
+TimestampTz refused_as_of = 0;
 
 const config_generic *
 find_setting(const char *name)
@@ -73,7 +82,7 @@ note_given_settings()
         if (pg_strncasecmp(settings[i]->name, "outbox.", strlen("outbox.")) == 0 &&
             (settings[i]->flags & GUC_CUSTOM_PLACEHOLDER) != 0)
             given[given_count++] = {pstrdup(settings[i]->name), settings[i]->source == PGC_S_FILE,
-                                    true, true};
+                                    true, true, true};
     MemoryContextSwitchTo(before);
 }
 
@@ -81,12 +90,16 @@ note_given_settings()
 void
 keep_refused_settings()
 {
+    static bool started = false;
     for (int i = 0; i < given_count; i++)
     {
         const config_generic *setting = find_setting(given[i].name);
         given[i].defined = setting != nullptr && (setting->flags & GUC_CUSTOM_PLACEHOLDER) == 0;
         given[i].refused = given[i].defined && setting->source == PGC_S_DEFAULT;
+        if (!started)
+            given[i].refused_at_start = given[i].refused;
     }
+    started = true;
 }
 
 RefusedSetting
@@ -95,19 +108,42 @@ next_refused_setting(int *number)
     while (*number < given_count)
     {
         const int next = (*number)++;
-        if (given[next].defined && has_default(given[next]) && !is_settled(next))
+        if (given[next].refused_at_start && given[next].defined && has_default(given[next]) &&
+            !is_settled(next))
             return {given[next].name, given[next].in_file,
                     find_setting(given[next].name)->context == PGC_POSTMASTER};
     }
     return {nullptr, false, false};
 }
 
+// A process knows whether it has read the files again since, and one that starts, when the
+// postmaster has: after a clock that was set back that is for the next reload to say.
 void
+note_refused_setting()
+{
+    refused_as_of = PgReloadTime;
+    SharedState *shared = shared_state();
+    if (shared == nullptr)
+        return;
+    const auto now = static_cast<uint64>(PgReloadTime);
+    uint64 before = pg_atomic_read_u64(&shared->refused_as_of);
+    while (before < now && !pg_atomic_compare_exchange_u64(&shared->refused_as_of, &before, now))
+    {
+    }
+}
+
+bool
 settle_refused_setting(int number)
 {
-    if (shared_state() != nullptr)
-        (void) pg_atomic_fetch_or_u64(&shared_state()->settled_settings, UINT64CONST(1)
-                                                                             << (number - 1));
+    SharedState *shared = shared_state();
+    if (shared == nullptr)
+        return false;
+    const bool read_again = refused_as_of != 0 ? PgReloadTime != refused_as_of
+                                               : static_cast<uint64>(PgReloadTime) >
+                                                     pg_atomic_read_u64(&shared->refused_as_of);
+    if (read_again)
+        (void) pg_atomic_fetch_or_u64(&shared->settled_settings, UINT64CONST(1) << (number - 1));
+    return read_again;
 }
 
 } // namespace outbox

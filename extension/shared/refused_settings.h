@@ -24,9 +24,13 @@ OUTBOX_FOR_RELAY void keep_refused_settings();
 // those that were settled, nor what the server has been given since.
 OUTBOX_FOR_RELAY RefusedSetting next_refused_setting(int *number);
 
-// The one before this number was taken out of the configuration files: what is wrong with these
-// later, by which they cannot be read, does not bring it back, nor does a value that a reload
-// refuses. Lasts until the server restarts.
-OUTBOX_FOR_RELAY void settle_refused_setting(int number);
+// By the files as this process has read them last, a setting is refused still.
+OUTBOX_FOR_RELAY void note_refused_setting();
+
+// The one before this number was corrected or taken out of the configuration files: what is wrong
+// with these later, by which they cannot be read, does not bring it back, nor does a value that a
+// reload refuses. Lasts until the server restarts. False: the files were not read again since it
+// was found in them, so that they may be half edited, and nothing is settled.
+OUTBOX_FOR_RELAY bool settle_refused_setting(int number);
 
 } // namespace outbox

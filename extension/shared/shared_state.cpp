@@ -7,6 +7,12 @@
 #include "extension/emit/prepared.h"
 #include "extension/server/pg_hooks.h"
 
+extern "C"
+{
+#include "storage/ipc.h"
+#include "utils/timestamp.h"
+}
+
 namespace outbox
 {
 
@@ -29,10 +35,27 @@ request_shared_memory()
 
 // What an entry that is taken does not keep of the database that had it before.
 constexpr pg_atomic_uint32 DatabaseSlot::*kOwn32[] = {
-    &DatabaseSlot::relay_wanted, &DatabaseSlot::held_by, &DatabaseSlot::ring_slot,
-    &DatabaseSlot::numbered_by};
+    &DatabaseSlot::relay_wanted, &DatabaseSlot::held_by,  &DatabaseSlot::ring_slot,
+    &DatabaseSlot::numbered_by,  &DatabaseSlot::restores, &DatabaseSlot::restores_seen};
 constexpr pg_atomic_uint64 DatabaseSlot::*kOwn64[] = {&DatabaseSlot::emitted,
                                                       &DatabaseSlot::largest_seq};
+
+// A crash takes the shared memory, and makes no start of the server: what the postmaster keeps of
+// the one before.
+struct Kept
+{
+    bool any;
+    uint64 settled_settings;
+    uint64 refused_as_of;
+};
+Kept kept;
+
+void
+keep(int, Datum)
+{
+    kept = {true, pg_atomic_read_u64(&state->settled_settings),
+            pg_atomic_read_u64(&state->refused_as_of)};
+}
 
 void
 initialize(SharedState *fresh)
@@ -43,7 +66,9 @@ initialize(SharedState *fresh)
     fresh->lock = &GetNamedLWLockTranche(kShmemName)->lock;
     pg_atomic_init_u32(&fresh->launcher_proc, 0);
     pg_atomic_init_u32(&fresh->check_all_databases, 0);
-    pg_atomic_init_u64(&fresh->settled_settings, 0);
+    pg_atomic_init_u64(&fresh->settled_settings, kept.settled_settings);
+    pg_atomic_init_u64(&fresh->refused_as_of,
+                       kept.any ? kept.refused_as_of : static_cast<uint64>(PgReloadTime));
     for (DatabaseSlot &slot : fresh->slots)
     {
         pg_atomic_init_u32(&slot.database, InvalidOid);
@@ -74,6 +99,8 @@ startup_shared_memory()
     state = static_cast<SharedState *>(ShmemInitStruct(kShmemName, sizeof(SharedState), &found));
     if (!found)
         initialize(state);
+    if (!IsUnderPostmaster)
+        on_shmem_exit(keep, 0);
     start_stats_memory();
     start_prepared_memory();
     LWLockRelease(AddinShmemInitLock);

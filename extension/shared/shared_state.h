@@ -31,6 +31,11 @@ struct DatabaseSlot
     // outbox.ring. A session that still uses an older one does no harm, see docs/architecture.md.
     pg_atomic_uint32 ring_slot;
 
+    // How many transactions have brought rows of a dump, and of how many the relay of `default` had
+    // heard when it looked for such rows last.
+    pg_atomic_uint32 restores;
+    pg_atomic_uint32 restores_seen;
+
     // Events in committed transactions since the server started.
     pg_atomic_uint64 emitted;
 
@@ -65,8 +70,10 @@ struct SharedState
     pg_atomic_uint32 check_all_databases;
 
     // Of the settings that were refused at the server's start, those that were corrected or taken
-    // out since: see refused_settings.h.
+    // out since: see refused_settings.h. Both outlive a crash.
     pg_atomic_uint64 settled_settings;
+    // When the files were read by which one was refused still, as PgReloadTime.
+    pg_atomic_uint64 refused_as_of;
 
     DatabaseSlot slots[kMaxDatabases];
     SubscriptionSlot subscriptions[kMaxAllSubscriptions];

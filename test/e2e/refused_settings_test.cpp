@@ -1,4 +1,6 @@
 // Settings that the server starts without.
+#include <array>
+
 #include "servers.h"
 
 using namespace outbox::test;
@@ -93,6 +95,113 @@ TEST(Settings, OneThatWasTakenOutDoesNotComeBackWithFilesThatCannotBeRead)
     database.restart_relay();
     expect_published(db, database);
     EXPECT_EQ(db.value("select config_error is null from outbox.relay_status"), "t");
+}
+
+// A file that is half edited says nothing: the line is out while its right value is looked up.
+TEST(Settings, OneThatIsOutOfTheFilesIsNotSettledBeforeAReload)
+{
+    OwnCluster server;
+    TestDatabase database(server);
+    server.configure("outbox.topic_template", "{no_such_field}");
+    server.restart();
+    Db db = database.connect();
+    ASSERT_TRUE(database.reaches_state("config_error"));
+    server.reload(); // it is wrong as before
+    const std::string now = db.value("select clock_timestamp()");
+    ASSERT_TRUE(wait_until(
+        std::chrono::seconds(20), [&]
+        { return db.value("select last_error_at > $1 from outbox.relay_status", now) == "t"; }));
+    server.unconfigure("outbox.topic_template");
+    const std::string id = db.value("select outbox.emit($1, 'k', 'made', '{}')", database.type());
+    EXPECT_EQ(db.value("select outbox.wait_published($1, '4 s')", id), "f"); // it has tried again
+    database.restart_relay();
+    EXPECT_EQ(db.value("select outbox.wait_published($1, '2 s')", id), "f");
+    EXPECT_TRUE(database.reaches_state("config_error"));
+    server.reload();
+    EXPECT_EQ(db.value("select outbox.wait_published($1, '20 s')", id), "t");
+}
+
+// A subscription that has a value of its own does not see the server's, and is asked of all the
+// same.
+TEST(Settings, OneThatASubscriptionHasOfItsOwnIsCorrectedForItToo)
+{
+    OwnCluster server;
+    TestDatabase database(server);
+    const auto becomes = [&](Db &db, const std::string &state)
+    {
+        return wait_until(std::chrono::seconds(20),
+                          [&]
+                          {
+                              return db.value("select string_agg(distinct state, ' ') from "
+                                              "outbox.subscription_status") == state;
+                          });
+    };
+    {
+        Db db = database.connect();
+        for (const char *of_its_own : {"", ", \"topic_template\": \"own.{aggregate_type}\""})
+            db.exec("select outbox.create_subscription($1, 'kafka', $2::jsonb)",
+                    of_its_own[0] == '\0' ? "plain" : "own",
+                    "{\"bootstrap_servers\": \"" + kafka().bootstrap() + "\"" + of_its_own + "}");
+        ASSERT_TRUE(becomes(db, "running"));
+    }
+    for (const auto &[name, wrong, right] :
+         {std::array{"outbox.topic_template", "{no_such_field}", "outbox.event.{aggregate_type}"},
+          std::array{"outbox.kafka_config", "acks=1", "linger.ms=2"}})
+    {
+        server.configure(name, wrong);
+        server.restart();
+        Db db = database.connect();
+        ASSERT_TRUE(becomes(db, "config_error")) << name;
+        server.configure(name, right);
+        server.reload();
+        EXPECT_TRUE(becomes(db, "running"))
+            << name << ": "
+            << db.value("select string_agg(s::text, ' ') from outbox.subscription_status s");
+    }
+}
+
+// Only what was refused at the start counts. A crash makes no start of it, whatever the files have
+// by then.
+TEST(Settings, OneThatWasNotRefusedIsNotRefusedAfterACrash)
+{
+    OwnCluster server;
+    TestDatabase database(server);
+    server.configure("outbox.max_attempts", "7");
+    server.restart();
+    {
+        Db db = database.connect();
+        expect_published(db, database);
+        server.unconfigure("outbox.max_attempts");
+        server.reload();
+        expect_published(db, database);
+        server.configure("outbox.max_attempts", "9");
+        server.expect_kill();
+        database.kill_process(std::stoi(db.value("select pg_backend_pid()")));
+    }
+    Db db = database.connect();
+    expect_published(db, database);
+}
+
+// What was taken out once is settled over a crash, too.
+TEST(Settings, OneThatWasTakenOutDoesNotComeBackWithACrash)
+{
+    OwnCluster server;
+    TestDatabase database(server);
+    server.configure("outbox.topic_template", "{no_such_field}");
+    server.restart();
+    {
+        Db db = database.connect();
+        ASSERT_TRUE(database.reaches_state("config_error"));
+        server.unconfigure("outbox.topic_template");
+        server.reload();
+        expect_published(db, database);
+        server.configure("outbox.topic_template", "{no_such_field}");
+        server.reload();
+        server.expect_kill();
+        database.kill_process(std::stoi(db.value("select pg_backend_pid()")));
+    }
+    Db db = database.connect();
+    expect_published(db, database);
 }
 
 // Of one that is detached it is said, too: events are not removed.
