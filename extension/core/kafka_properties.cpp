@@ -190,6 +190,7 @@ constexpr Rule kRules[] = {
     {"api.version.request", means_true, "would switch off record headers and idempotence",
      kRemoveHint},
     {"enabled_events", never, kOwnReason, kRemoveHint},
+    {"topic.blacklist", never, "would keep events from their topics without a word", kRemoveHint},
     {"log.queue", never, kOwnReason, kRemoveHint},
     {"internal.termination.signal", is_zero, "would send signals inside the database server",
      kRemoveHint},

@@ -98,9 +98,9 @@ TEST(PropertyAllowed, RefusesWhatTheRelayOwns)
 {
     for (const char *name :
          {"bootstrap.servers", "metadata.broker.list", "transactional.id", "log.queue",
-          "enable.gapless.guarantee", "enabled_events", "plugin.library.paths", "opaque", "dr_cb",
-          "error_cb", "ssl.certificate.verify_cb", "default_topic_conf", "ssl_key",
-          "test.mock.num.brokers", "ut_handle_ProduceResponse", "sasl.jaas.config",
+          "enable.gapless.guarantee", "enabled_events", "topic.blacklist", "plugin.library.paths",
+          "opaque", "dr_cb", "error_cb", "ssl.certificate.verify_cb", "default_topic_conf",
+          "ssl_key", "test.mock.num.brokers", "ut_handle_ProduceResponse", "sasl.jaas.config",
           "key.serializer", "buffer.memory"})
         EXPECT_FALSE(allowed(name, "true")) << name;
     EXPECT_FALSE(allowed("delivery.report.only.error", "true"));

@@ -129,4 +129,32 @@ TEST(KafkaSetup, EventLargerThanTheWindowGoes)
     close(wake_fd);
 }
 
+// librdkafka would wait for a program to give it a token and say nothing, whatever is under way.
+TEST(KafkaSetup, TokensNeedASource)
+{
+    MockCluster cluster;
+    const int wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    const auto reason = [&](std::vector<Property> properties) -> std::string
+    {
+        KafkaSetup setup;
+        setup.bootstrap_servers = cluster.bootstrap();
+        setup.properties = std::move(properties);
+        Failure why;
+        const std::unique_ptr<kafka::Producer> producer(create_producer(setup, 0, wake_fd, why));
+        return producer ? "" : why.text;
+    };
+    for (const char *name : {"sasl.mechanism", "sasl.mechanisms"})
+        for (const char *protocol : {"sasl_plaintext", "SASL_SSL"})
+            EXPECT_THAT(reason({{"security.protocol", protocol}, {name, "OAUTHBEARER"}}),
+                        testing::HasSubstr("has no source of tokens"))
+                << name << protocol;
+    EXPECT_EQ(reason({{"security.protocol", "sasl_plaintext"},
+                      {"sasl.mechanisms", "OAUTHBEARER"},
+                      {"enable.sasl.oauthbearer.unsecure.jwt", "true"},
+                      {"sasl.oauthbearer.config", "principal=admin"}}),
+              "");
+    EXPECT_EQ(reason({{"sasl.mechanisms", "OAUTHBEARER"}}), ""); // unused without SASL
+    close(wake_fd);
+}
+
 } // namespace outbox::test

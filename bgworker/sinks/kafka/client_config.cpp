@@ -161,6 +161,32 @@ set_operators(rd_kafka_conf_t *config, const Settings &settings, Secrets &secret
     return true;
 }
 
+std::string
+value_of(const rd_kafka_conf_t *config, const char *name)
+{
+    char value[64] = "";
+    std::size_t size = sizeof value;
+    return rd_kafka_conf_get(config, name, value, &size) == RD_KAFKA_CONF_OK ? value : "";
+}
+
+// librdkafka would wait for a program to give it a token, for ever, and say nothing of it.
+bool
+has_source_of_tokens(const rd_kafka_conf_t *config, Failure &why)
+{
+    const std::string protocol = value_of(config, "security.protocol");
+    if (value_of(config, "sasl.mechanisms") != "OAUTHBEARER" || protocol.rfind("sasl", 0) != 0 ||
+        value_of(config, "sasl.oauthbearer.method") == "oidc" ||
+        value_of(config, "enable.sasl.oauthbearer.unsecure.jwt") == "true")
+        return true;
+    describe_config(
+        why,
+        "Set sasl.oauthbearer.method=oidc and what belongs to it, if librdkafka was "
+        "built with that; or use another mechanism.",
+        "Kafka property \"sasl.mechanisms\" with value \"OAUTHBEARER\" has no source of "
+        "tokens");
+    return false;
+}
+
 } // namespace
 
 ClientConfig
@@ -168,7 +194,8 @@ make_client_config(const Settings &settings, Secrets &secrets, Failure &why)
 {
     ClientConfig config(rd_kafka_conf_new());
     if (!set_own(config.get(), settings, why) ||
-        !set_operators(config.get(), settings, secrets, why))
+        !set_operators(config.get(), settings, secrets, why) ||
+        !has_source_of_tokens(config.get(), why))
         return nullptr;
     // What librdkafka says before it has a queue for logs would go to stderr.
     rd_kafka_conf_set_log_cb(config.get(), nullptr);
