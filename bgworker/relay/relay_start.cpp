@@ -43,11 +43,18 @@ constexpr long kLockedMs = 100;
 constexpr int kCloseMs = 100; // each of up to three producers
 constexpr int kKeptHeap = 32 * 1024 * 1024;
 
+volatile sig_atomic_t told_to_end = 0;
+
 void
 detach(int, Datum)
 {
     if (relay.parts != nullptr)
         relay.parts->engine.close(kCloseMs);
+    // That is no failure, after which the launcher would wait.
+    uint32 exit = static_cast<uint32>(RelayExit::unexpected);
+    if (told_to_end != 0)
+        (void) pg_atomic_compare_exchange_u32(&relay.entry->exit, &exit,
+                                              static_cast<uint32>(RelayExit::told_to));
     pg_atomic_write_u32(&relay.entry->proc, 0);
     pg_atomic_write_u32(&relay.entry->pid, 0);
     announce_position(relay.entry);
@@ -146,6 +153,13 @@ load_subscription()
 }
 
 } // namespace
+
+void
+end_while_starting(int signal)
+{
+    told_to_end = 1;
+    die(signal);
+}
 
 void
 attach(Datum relay_number)

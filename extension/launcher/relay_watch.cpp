@@ -16,6 +16,7 @@ namespace
 constexpr int kFirstPauseMs = 1000;
 constexpr int kLongestPauseMs = 60 * 1000;
 constexpr int kHealthyMs = 60 * 1000;
+constexpr std::int64_t kKeepsWorkerMs = 5000; // after the end of the pause
 
 // A moment of the steady clock.
 std::int64_t
@@ -65,6 +66,22 @@ record_exit(RelayWatch &watch)
     }
 }
 
+bool
+is_of_default(const RelayWatch &watch)
+{
+    bool found = false;
+    for (const Watch &other : watches)
+        found = found || &watch == &other;
+    return found;
+}
+
+bool
+keeps_worker(const RelayWatch &watch)
+{
+    return watch.keeps_worker_until != 0 && watch.handle == nullptr &&
+           watch.keeps_worker_until > steady_now();
+}
+
 } // namespace
 
 void
@@ -93,7 +110,16 @@ is_running(const RelayWatch &watch)
 long
 ms_to_start(const RelayWatch &watch)
 {
-    return Max(0L, static_cast<long>((watch.start_after - steady_now() + 999) / 1000));
+    const std::int64_t soon = in_ms(kFirstPauseMs);
+    std::int64_t start_after = watch.start_after;
+    if (!keeps_worker(watch))
+        for_each_watch(
+            [&](const RelayWatch &other)
+            {
+                if (keeps_worker(other) && (watch.lacks_worker || other.start_after <= soon))
+                    start_after = Max(start_after, other.start_after + 1000);
+            });
+    return Max(0L, static_cast<long>((start_after - steady_now() + 999) / 1000));
 }
 
 void
@@ -108,6 +134,12 @@ check_worker(RelayWatch &watch)
     pfree(watch.handle);
     watch.handle = nullptr;
     record_exit(watch);
+    if (watch.wanted &&
+        watch.start_after <= in_ms(is_of_default(watch) ? kKeepsWorkerMs : kFirstPauseMs))
+    {
+        watch.keeps_worker_until = Max(watch.start_after, steady_now()) + kKeepsWorkerMs * 1000;
+        return;
+    }
     // Its worker is for a relay that waits for one.
     for_each_watch(
         [](RelayWatch &other)
@@ -142,6 +174,7 @@ start_relay(RelayWatch &watch, int number, const char *database_name)
     if (RegisterDynamicBackgroundWorker(&worker, &watch.handle))
     {
         watch.lacks_worker = false;
+        watch.keeps_worker_until = 0;
         return;
     }
     watch.handle = nullptr;

@@ -19,6 +19,7 @@ struct RelayWatch
     int failures;
     std::int64_t started_at; // by the steady clock
     std::int64_t start_after;
+    std::int64_t keeps_worker_until; // it has ended, and comes back: nobody else takes its worker
 };
 
 // A database, and the relay of its subscription `default`.
@@ -56,7 +57,7 @@ RelayState reported_state(RelayEntry &entry);
 void report_state(RelayEntry &entry, RelayState state);
 bool is_running(const RelayWatch &watch);
 
-// How long the relay is not to be started yet, in ms.
+// How long the relay is not to be started yet, in ms; also for one that comes back.
 long ms_to_start(const RelayWatch &watch);
 // Starts the relay, with the number of its place: see attach() of the relay.
 void start_relay(RelayWatch &watch, int number, const char *database_name);

@@ -30,6 +30,34 @@ TEST(Operators, APauseHoldsOverRestartsUntilItIsEnded)
     EXPECT_TRUE(report.exact()) << report.summary();
 }
 
+// One that is ended while it starts has not failed: after failures the next one would come later
+// each time, up to a minute.
+TEST(Operators, ARelayThatIsEndedWhileItStartsIsThereAgainASecondLater)
+{
+    OwnCluster server;
+    TestDatabase database(server);
+    ASSERT_TRUE(database.reaches_state("running"));
+    Db db = database.connect();
+    db.exec("set client_min_messages = error"); // it may not be known as a process yet
+    constexpr const char *kEnd =
+        "select coalesce((select pg_terminate_backend(pid) from outbox.relay_status), false)";
+    for (int round = 0; round < 8; round++)
+    {
+        const auto begin = Clock::now();
+        const pid_t relay = database.relay_pid();
+        ASSERT_TRUE(wait_until(std::chrono::seconds(10), [&] { return db.value(kEnd) == "t"; }));
+        ASSERT_TRUE(wait_until(std::chrono::seconds(10),
+                               [&]
+                               {
+                                   return db.value("select pid is null or pid <> $1 from "
+                                                   "outbox.relay_status",
+                                                   relay) == "t";
+                               }));
+        EXPECT_LT(since(begin), std::chrono::seconds(5)) << round;
+    }
+    EXPECT_TRUE(database.reaches_state("running", std::chrono::seconds(5)));
+}
+
 // Whoever commits it is another session, which knows nothing of what was done.
 TEST(Operators, APauseOfAPreparedTransactionHoldsFromItsCommit)
 {

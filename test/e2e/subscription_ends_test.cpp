@@ -116,6 +116,37 @@ TEST(SubscriptionEnds, OneWithoutARelaySaysWhatItWaitsFor)
     EXPECT_EQ(scene.of("state", "changed"), "absent");
 }
 
+// The worker of a relay that was ended is not taken by a subscription that waits for one: that
+// would keep it until the server restarts.
+TEST(SubscriptionEnds, OnesThatWaitForAWorkerTakeNoneFromARelayThatComesBack)
+{
+    OwnCluster server(
+        Settings{{"max_worker_processes", "4"}, {"max_logical_replication_workers", "0"}});
+    Scene scene(server);
+    for (const char *name : {"one", "two", "three"})
+        scene.create(name);
+    const auto count = [&](const char *state)
+    {
+        return number(scene.db, std::string("select count(*) from outbox.subscription_status "
+                                            "where name <> 'default' and state = '") +
+                                    state + "'");
+    };
+    ASSERT_TRUE(wait_until(kLimit, [&] { return count("running") == 2; })) << scene.describe();
+    const std::string names = "select coalesce(string_agg(name, ' ' order by name), '') "
+                              "from outbox.subscription_status where state = 'running'";
+    const std::string before = scene.db.value(names);
+    for (int round = 0; round < 3; round++)
+        for (const char *whose : {"outbox.relay_status", "outbox.subscription_status"})
+        {
+            const std::string id = scene.emit();
+            EXPECT_EQ(scene.db.value("select outbox.wait_published($1, '20 s')", id), "t");
+            scene.db.exec(std::string("select pg_terminate_backend(pid) from ") + whose);
+            EXPECT_TRUE(wait_until(kLimit, [&] { return scene.db.value(names) == before; }))
+                << scene.describe() << scene.db.value(names);
+            EXPECT_TRUE(scene.database.reaches_state("running"));
+        }
+}
+
 // An operator who has said what to do does not wait for the minute after which a relay looks again.
 TEST(SubscriptionEnds, OnesThatWereStoppedContinueAtOnceWhenTheyAreAskedTo)
 {
