@@ -162,7 +162,7 @@ uninstall: uninstall-relay
 uninstall-relay:
 	rm -f $(patsubst %,'$(DESTDIR)$(pkglibdir)/%',$(RELAY) $(SINK_LIBRARIES))
 
-$(SQL_SCRIPT): $(SQL_PARTS:%=sql/%.sql) extension/outbox.control scripts/join-sql
+$(SQL_SCRIPT): $(wildcard sql/*.sql) extension/outbox.control scripts/join-sql
 	scripts/join-sql $(EXTVERSION) $(SQL_PARTS:%=sql/%.sql) > $@.new && mv $@.new $@
 
 # From any version to another; which parts it includes is in the script.

@@ -111,7 +111,9 @@ begin
       and p.database_oid = (select d.oid from pg_database d where d.datname = current_database())
       and p.rows_counted is distinct from false and p.subscription = adopt_position_as_owner.subscription;
   get diagnostics count = row_count;
-  if exists (select from outbox.relay_position p where p.written_by = pg_current_xact_id()
+  -- A dump of a young cluster may have the same number.
+  if exists (select from outbox.relay_position p
+             where p.written_by = pg_current_xact_id() and p.system_identifier = outbox.system_identifier()
              group by p.subscription having count(*) > 1) then
     raise exception using errcode = 'object_not_in_prerequisite_state',
       message = 'outbox.relay_position holds several rows of this database',
@@ -119,7 +121,8 @@ begin
   end if;
   -- In a subtransaction the row has an xmin of its own.
   update outbox.relay_position p set written_by = p.xmin::text::xid8
-    where p.written_by = pg_current_xact_id() and p.xmin <> p.written_by::xid;
+    where p.written_by = pg_current_xact_id() and p.system_identifier = outbox.system_identifier()
+      and p.xmin <> p.written_by::xid;
   -- Of a dump that was not restored as a whole, what is there counts as all of it.
   update outbox.relay_position p set rows_counted = null
     where p.rows_counted and (p.system_identifier <> outbox.system_identifier() or p.xmin <> p.written_by::xid)

@@ -25,7 +25,6 @@ create table outbox.dump_rows (
 );
 comment on table outbox.dump_rows is
   'For dumps: how many rows the dumped tables have, as binary numbers. A row that is there twice came with a dump.';
-comment on column outbox.dump_rows.table_name is 'Table in the schema outbox; dump: is always 1.';
 comment on column outbox.dump_rows.bit is 'A binary digit of the count; a dump has the row when the digit is 1.';
 insert into outbox.dump_rows (table_name, bit)
 select t.name, b.bit
@@ -33,45 +32,8 @@ from pg_catalog.unnest('{dump,events_0,events_1,events_2,events_3,events_4,event
 cross join pg_catalog.generate_series(0, 39) b (bit);
 -- include dumped_rows
 
--- pg_dump --disable-triggers switches all triggers of a table off while it fills it, and all on afterwards, but not
--- as they were. Rows that are not stamped would never be published. Every ALTER TABLE of the database passes here: of a table
--- that is not outbox's only the catalogues are read, and a role that may not even read those is let pass. Of outbox's own,
--- the altered table and its partitions are put right, as far as they are the caller's to alter.
-create function outbox.keep_triggers()
-returns event_trigger
-language plpgsql volatile parallel unsafe
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  altered oid[];
-  kept record;
-begin
-  begin
-    select array_agg(c.objid) into altered from pg_event_trigger_ddl_commands() c
-      where c.classid = 'pg_class'::regclass and c.schema_name = 'outbox';
-  exception when insufficient_privilege then
-    return;
-  end;
-  if altered is null then
-    return;
-  end if;
-  for kept in
-    select c.relname, t.tgname
-    from pg_trigger t
-    join pg_class c on c.oid = t.tgrelid and c.relkind = 'r' and pg_has_role(c.relowner, 'usage')
-    join pg_depend m on m.classid = 'pg_class'::regclass and m.objid = c.oid and m.deptype = 'e' and m.refclassid = 'pg_extension'::regclass
-    join pg_extension x on x.oid = m.refobjid and x.extname = 'outbox'
-    join pg_namespace s on s.oid = c.relnamespace and s.nspname = 'outbox'
-    join pg_proc p on p.oid = t.tgfoid and p.pronamespace = s.oid
-    where p.proname in ('before_event_insert', 'before_delivery_insert') and t.tgenabled <> 'A'
-      and (c.oid = any (altered) or exists (select from pg_inherits i where i.inhrelid = c.oid and i.inhparent = any (altered)))
-  loop
-    execute format('alter table outbox.%I enable always trigger %I', kept.relname, kept.tgname);
-  end loop;
-end
-$$;
-comment on function outbox.keep_triggers() is
-  'Event trigger: the triggers that stamp events, and that keep restored rows apart, stay enabled always.';
+-- include restored_rows
+
 create event trigger outbox_keep_triggers on ddl_command_end when tag in ('ALTER TABLE')
   execute function outbox.keep_triggers();
 comment on event trigger outbox_keep_triggers is

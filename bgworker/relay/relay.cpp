@@ -129,7 +129,8 @@ run_round()
     if (engine.gone() != nullptr)
         stop_for_destination(*engine.gone());
     relay.restart = relay.restart || relay.parts->deliveries.may_start_again();
-    if (relay.round.step == StepResult::locked || relay.round.saved == SaveResult::locked)
+    if ((relay.round.step == StepResult::locked && !relay.parts->source.is_held()) ||
+        relay.round.saved == SaveResult::locked)
         begin_lock_wait();
     else
         end_wait(Awaited::lock);
@@ -240,7 +241,7 @@ outbox_relay_main(Datum relay_number)
     using namespace outbox;
     end_without_exit_handlers();
     process_hooks = {report_problem, stop_for_operator};
-    pqsignal(SIGTERM, die); // until there is something to be put in order at the end
+    pqsignal(SIGTERM, end_while_starting);
     pqsignal(SIGHUP, SignalHandlerForConfigReload);
     outlive_cancellation();
     BackgroundWorkerUnblockSignals();

@@ -69,6 +69,7 @@ struct Relay
     std::int64_t check_late_at;
     std::int64_t subscriptions_at;
     std::int64_t restoring_took; // microseconds of the last search for restored events
+    std::int64_t restoring_at;   // its end
 };
 
 extern Relay relay;
@@ -79,6 +80,8 @@ char *read_database_settings(const char *before, bool *undone);
 
 // relay_start.cpp. Each ends the process when there is nothing to relay here.
 void attach(Datum relay_number);
+// SIGTERM, until there is something to be put in order at the end.
+void end_while_starting(int signal);
 void keep_heap();
 void load();
 
@@ -128,7 +131,8 @@ enum class Awaited
 {
     lock,
     restore,
-    person // who says that the destination may be called again
+    answer, // of the destination, to anything
+    person  // who says that the destination may be called again
 };
 void begin_wait(Awaited what, const char *problem);
 void begin_lock_wait();

@@ -8,6 +8,8 @@
 #include "bgworker/source/relation_lock.h"
 #include "bgworker/source/subscription.h"
 
+#include "extension/core/steady.h"
+
 namespace outbox
 {
 
@@ -53,7 +55,8 @@ current_state(const char *problem)
         return RelayState::backing_off;
     if (relay.round.step == StepResult::standby)
         return RelayState::waiting_standby;
-    if (relay.round.step == StepResult::locked || relay.round.saved == SaveResult::locked)
+    if ((relay.round.step == StepResult::locked && !relay.parts->source.is_held()) ||
+        relay.round.saved == SaveResult::locked)
         return RelayState::waiting_lock;
     if (problem[0] != '\0' && !relay.parts->source.has_routes())
         return RelayState::config_error;
@@ -74,6 +77,31 @@ show_gone(bool gone)
              subscription_name(), why != nullptr ? why->name : "", why != nullptr ? ": " : "",
              why != nullptr ? why->text : relay.parts->deliveries.gone());
     begin_wait(Awaited::person, problem);
+}
+
+// A destination that hangs may be no failure of its library for a minute, or ever.
+void
+watch_answers(const RelayReport &report)
+{
+    constexpr std::int64_t kLong = std::int64_t{10} * 1000 * 1000;
+    static std::int64_t since = 0; // by the steady clock
+    static uint64 published = 0;
+    const std::int64_t now = steady_now();
+    if (report.in_flight_events == 0 || report.published != published ||
+        report.state != RelayState::running)
+    {
+        since = now;
+        published = report.published;
+        end_wait(Awaited::answer);
+    }
+    else if (now - since >= kLong)
+    {
+        char problem[160];
+        snprintf(problem, sizeof(problem),
+                 "%s has acknowledged nothing for ten seconds, and has not refused anything either",
+                 relay.kind->title);
+        begin_wait(Awaited::answer, problem);
+    }
 }
 
 } // namespace
@@ -183,6 +211,7 @@ report_state()
     report.state = current_state(problem);
     strlcpy(report.config_error, problem, sizeof(report.config_error));
     show_gone(report.state == RelayState::gone);
+    watch_answers(report);
     add_last_error(&report);
     write_report(report);
     report_activity(report.state, publisher.caught_up());

@@ -33,12 +33,18 @@ settle_restored()
 {
     char problem[256];
     const std::int64_t began = steady_now();
+    const uint32 restores = pg_atomic_read_u32(&relay.slot->restores);
     const RestoreResult result = settle_restored_events(problem, sizeof(problem));
     if (result.locked)
         return;
-    relay.restoring_took = steady_now() - began;
+    if (!result.undecided)
+        pg_atomic_write_u32(&relay.slot->restores_seen, restores);
+    relay.restoring_at = steady_now();
+    relay.restoring_took = relay.restoring_at - began;
     if (result.broken)
         stop_for_operator(problem);
+    // The tables were made anew, or it was deleted; the next process begins with another one.
+    relay.restart = relay.restart || result.no_position;
     if (result.waiting)
         begin_wait(Awaited::restore, problem);
     else
@@ -50,12 +56,37 @@ settle_restored()
     relay.parts->engine.routes_changed(); // which reads all lines again
 }
 
+// What a crash empties would be published again, or not at all, or elsewhere. Of partitions emit()
+// says so.
+void
+check_logged()
+{
+    constexpr const char *kTables[] = {"relay_position", "deliveries",     "restored_deliveries",
+                                       "dump_rows",      "pauses",         "routes",
+                                       "ring",           "ticks",          "subscription_history",
+                                       "subscriptions",  "replay_requests"};
+    for (const char *table : kTables)
+    {
+        const Oid relation = find_own_relation(table);
+        if (!OidIsValid(relation) || get_rel_persistence(relation) != RELPERSISTENCE_UNLOGGED)
+            continue;
+        char problem[160];
+        snprintf(problem, sizeof(problem),
+                 "outbox.%s is unlogged, a crash empties it; run alter table outbox.%s set logged, "
+                 "and look what is in it",
+                 table, table);
+        stop_for_operator(problem);
+    }
+}
+
 void
 check_extension()
 {
     char version[32];
     begin_transaction();
     const Installed installed = installed_version(version, sizeof(version));
+    if (installed == Installed::same)
+        check_logged();
     if (installed == Installed::same && serves_default())
     {
         check_numbers(); // restored events may get new ones
@@ -98,6 +129,16 @@ pause_after_restoring(std::int64_t took)
 {
     constexpr std::int64_t kPatienceUs = 10 * 1000 * kMillisecond;
     return Max(kMaintainMs * kMillisecond, Min(took * 10, Max(kPatienceUs, took * 2)));
+}
+
+// Rows of a dump have come: at once, but for that part of the time.
+bool
+is_look_due(std::int64_t now)
+{
+    return serves_default() &&
+           pg_atomic_read_u32(&relay.slot->restores) !=
+               pg_atomic_read_u32(&relay.slot->restores_seen) &&
+           relay.restoring_at + relay.restoring_took * 10 <= now;
 }
 
 } // namespace
@@ -143,7 +184,7 @@ maintain()
             parts.engine.deliveries_changed();
         relay.check_late_at = now + kLateMs * kMillisecond;
     }
-    if (relay.maintain_at > now)
+    if (relay.maintain_at > now && !is_look_due(now))
         return;
     relay.restoring_took = 0;
     run_guarded(parts.restoring, check_extension);

@@ -14,6 +14,7 @@
 #include "bgworker/source/position/numbers.h"
 #include "bgworker/source/position/position_store.h"
 
+#include "extension/core/steady.h"
 #include "extension/shared/settings.h"
 
 namespace outbox
@@ -55,6 +56,28 @@ PgSource::leave_step()
         MemoryContextReset(event_context_);
 }
 
+// The relay of `default` looks for restored rows when some have been committed, before it reads on.
+// Those that were committed since are found here: the snapshot of this step may see events that are
+// later than they. When that relay is not there, or rows come faster than it can look, new events
+// wait no longer than so.
+bool
+PgSource::awaits_look() noexcept
+{
+    constexpr std::int64_t kPatience = std::int64_t{10} * 1000 * 1000;
+    const std::uint32_t restores = pg_atomic_read_u32(&slot_->restores);
+    const std::int64_t since = held_since_;
+    held_since_ = 0;
+    if (restores == not_awaited_ || restores == pg_atomic_read_u32(&slot_->restores_seen))
+        return false;
+    const std::int64_t now = steady_now();
+    held_since_ = since != 0 ? since : now;
+    if (now - held_since_ < kPatience)
+        return true;
+    held_since_ = 0;
+    not_awaited_ = restores;
+    return false;
+}
+
 Opened
 PgSource::begin()
 {
@@ -64,6 +87,8 @@ PgSource::begin()
         {
             begin_transaction();
             opened = open();
+            if (opened == OpenResult::opened && awaits_look())
+                opened = OpenResult::locked;
             if (opened == OpenResult::opened)
                 return enter_step();
             leave_step();

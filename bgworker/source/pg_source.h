@@ -47,6 +47,9 @@ public:
     bool routes_changed() const noexcept override;
     RoutesRead load_routes() override;
     bool has_routes() const noexcept override;
+    // Whether begin() was refused for what a restore has brought: what was committed after that
+    // must not go out before it.
+    bool is_held() const noexcept { return held_since_ != 0; }
     // What is wrong with outbox.routes; empty: nothing.
     const char *routes_problem() const noexcept { return routes_problem_; }
 
@@ -58,6 +61,7 @@ public:
 
 private:
     OpenResult open();
+    bool awaits_look() noexcept;
     void enter_step();
     void leave_step();
     void set_event(Event &event) const noexcept;
@@ -74,6 +78,8 @@ private:
     std::uint64_t skipped_ = 0;
     bool ask_standbys_ = true; // how far they must be is not known yet
     XLogRecPtr on_standbys_ = InvalidXLogRecPtr;
+    std::int64_t held_since_ = 0;   // by the steady clock; 0: is not
+    std::uint32_t not_awaited_ = 0; // of DatabaseSlot::restores: the relay has not looked in time
     char routes_problem_[512] = "";
 };
 

@@ -183,6 +183,7 @@ has_numbers(const NewRow &row)
 HeapTuple
 mark_restored(NewRow &row)
 {
+    note_restored_event_at_commit(DatumGetInt64(row.value(kSeq)));
     const int64 xid = DatumGetInt64(row.value(kXid));
     if (xid < 0)
         return row.tuple;

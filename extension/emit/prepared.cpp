@@ -24,6 +24,7 @@ struct PreparedCount
     pg_atomic_uint32 state;
     Oid database;
     uint64 events;
+    bool restored;
     char gid[GIDSIZE];
 };
 
@@ -88,15 +89,16 @@ expect_prepare(const char *gid)
 }
 
 void
-begin_prepare(uint64 events)
+begin_prepare(uint64 events, bool restored)
 {
-    if (entries == nullptr || events == 0)
+    if (entries == nullptr || (events == 0 && !restored))
         return;
     under_way = claim();
     if (under_way == nullptr)
         return;
     under_way->database = MyDatabaseId;
     under_way->events = events;
+    under_way->restored = restored;
     strlcpy(under_way->gid, next_gid, sizeof(under_way->gid));
     pg_write_barrier();
     pg_atomic_write_u32(&under_way->state, PreparedCount::noted);
@@ -131,6 +133,8 @@ forget_prepared(PreparedCount *entry, bool committed)
     DatabaseSlot *slot = committed ? find_slot(entry->database) : nullptr;
     if (slot != nullptr)
         pg_atomic_fetch_add_u64(&slot->emitted, static_cast<int64>(entry->events));
+    if (slot != nullptr && entry->restored)
+        pg_atomic_fetch_add_u32(&slot->restores, 1);
     release(entry);
 }
 

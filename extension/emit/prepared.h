@@ -13,9 +13,9 @@ void start_prepared_memory();
 // The session is about to prepare a transaction by this name, when its next statement has ended.
 void expect_prepare(const char *gid);
 
-// That transaction, with `events` of this database, is being prepared; it may fail yet. Nothing is
-// noted when there is no room, or it has none: the count is a hint.
-void begin_prepare(uint64 events);
+// That transaction, with `events` of this database, or with rows of a dump, is being prepared; it
+// may fail yet. Nothing is noted when there is no room, or it has none: the count is a hint.
+void begin_prepare(uint64 events, bool restored);
 // It is prepared, or it failed. Neither raises an error.
 void end_prepare(bool prepared);
 

@@ -1,5 +1,6 @@
 #include "transaction.h"
 
+#include "event_numbers.h"
 #include "prepared.h"
 
 #include "extension/shared/subscription_slots.h"
@@ -49,6 +50,8 @@ struct Ledger
 
     bool relay_requested;
     bool deliveries_changed;
+    bool restored;
+    int64 largest_restored; // number of an event
 };
 
 Ledger ledger;
@@ -213,7 +216,7 @@ void
 announce_commit()
 {
     const uint64 events = events_so_far();
-    if (events == 0 && !ledger.relay_requested && !ledger.deliveries_changed)
+    if (events == 0 && !ledger.relay_requested && !ledger.deliveries_changed && !ledger.restored)
         return;
     if (shared_state() == nullptr)
         return;
@@ -228,11 +231,25 @@ announce_commit()
                                wake_relay(&relay);
                        });
     }
+    if (ledger.restored && slot != nullptr)
+    {
+        pg_atomic_fetch_add_u32(&slot->restores, 1);
+        wake_relay(&slot->relay);
+    }
     if (ledger.deliveries_changed && slot != nullptr)
         for_each_relay(*slot,
                        [](RelayEntry &relay) { tell_of_deliveries(&relay, kDeliveriesChanged); });
     if (ledger.relay_requested)
         ask_for_relay(slot);
+}
+
+// What is emitted after the restore has larger numbers, so that it goes out after what was restored
+// although both are in one window.
+void
+record_restored_numbers()
+{
+    if (ledger.largest_restored > 0)
+        record_numbers_to(ledger.largest_restored);
 }
 
 void
@@ -244,8 +261,12 @@ on_transaction_event(XactEvent event, void *)
         announce_commit();
         ledger = {};
         break;
+    case XACT_EVENT_PRE_COMMIT:
+        record_restored_numbers();
+        break;
     case XACT_EVENT_PRE_PREPARE:
-        begin_prepare(events_so_far());
+        record_restored_numbers();
+        begin_prepare(events_so_far(), ledger.restored);
         break;
     case XACT_EVENT_ABORT:
     case XACT_EVENT_PREPARE: // COMMIT PREPARED wakes the relay, in whatever session it runs
@@ -302,6 +323,22 @@ void
 notify_relay_at_commit()
 {
     ledger.deliveries_changed = true;
+}
+
+void
+note_restored_rows_at_commit()
+{
+    ledger.restored = true;
+}
+
+void
+note_restored_event_at_commit(int64 seq)
+{
+    // The relay refuses larger ones, see bgworker/source/position/restored_dump.cpp.
+    constexpr int64 kLargest = INT64CONST(1) << 62;
+    note_restored_rows_at_commit();
+    if (seq <= kLargest)
+        ledger.largest_restored = Max(ledger.largest_restored, seq);
 }
 
 void

@@ -23,6 +23,11 @@ int64 events_of_transaction();
 // Makes the relay look at outbox.deliveries and outbox.pauses, at commit.
 void notify_relay_at_commit();
 
+// Makes the relay look for rows of a dump before it publishes what is committed later, at commit.
+void note_restored_rows_at_commit();
+// The same of an event with this number: later ones get larger numbers.
+void note_restored_event_at_commit(int64 seq);
+
 // Asks the launcher, at commit, to look at this database.
 void request_relay_at_commit();
 

@@ -1,6 +1,8 @@
-// The trigger that keeps restored rows of outbox.deliveries apart.
+// The triggers that keep restored rows of outbox.deliveries apart, and that tell the relay when the
+// last rows of a dump may have come.
 
 #include "extension/emit/direct_insert.h"
+#include "extension/emit/transaction.h"
 #include "extension/shared/subscription_slots.h"
 #include "extension/trust/kept_statement.h"
 #include "extension/trust/own_relations.h"
@@ -105,6 +107,21 @@ set_apart(HeapTuple row, TupleDesc desc)
     insert_row(relation, slot);
     ExecDropSingleTupleTableSlot(slot);
     table_close(relation, NoLock);
+    note_restored_rows_at_commit();
+}
+
+// Which of the tables that have a dump's last rows the trigger is of.
+const char *
+table_of_dump(FunctionCallInfo fcinfo)
+{
+    constexpr const char *kTables[] = {"relay_position", "dump_rows", "restored_deliveries"};
+    if (CALLED_AS_TRIGGER(fcinfo))
+        for (const char *table : kTables)
+            if (strcmp(RelationGetRelationName(
+                           reinterpret_cast<TriggerData *>(fcinfo->context)->tg_relation),
+                       table) == 0)
+                return table;
+    return kTables[0]; // it is no trigger of ours
 }
 
 } // namespace
@@ -124,6 +141,17 @@ extern "C"
         if (outbox::is_relay_here() || outbox::belongs_to_event_here(row, desc))
             PG_RETURN_POINTER(row);
         outbox::set_apart(row, desc);
+        PG_RETURN_POINTER(nullptr);
+    }
+
+    OUTBOX_FUNCTION(outbox_after_dump_insert);
+
+    Datum outbox_after_dump_insert(PG_FUNCTION_ARGS)
+    {
+        (void) outbox::own_trigger(fcinfo, "after_dump_insert", outbox::table_of_dump(fcinfo),
+                                   outbox::Firing::any);
+        if (!outbox::is_relay_here())
+            outbox::note_restored_rows_at_commit();
         PG_RETURN_POINTER(nullptr);
     }
 }

@@ -21,6 +21,7 @@ drop index outbox.deliveries_due;
 -- include subscription_columns
 drop function outbox.delivery_to_settle(uuid);
 -- include dumped_rows
+-- include restored_rows
 -- include subscriptions
 -- include changing
 -- include attaching

@@ -94,6 +94,31 @@ REAL_KAFKA_TEST(Broker, ANetworkThatIsCutSlowOrABlackHoleCostsNothingButTime)
     faults.judge(report);
 }
 
+// It is no failure for librdkafka before its time-out, which is a minute.
+REAL_KAFKA_TEST(Broker, AKafkaThatHangsIsNamedWhileNothingFails)
+{
+    RealKafka &broker = dynamic_cast<RealKafka &>(kafka());
+    TestDatabase database(cluster());
+    Db db = database.connect();
+    const auto emit = [&]
+    { return db.value("select outbox.emit($1, 'k', 'e', '{}')", database.type()); };
+    ASSERT_EQ(db.value("select outbox.wait_published($1, '20 s')", emit()), "t");
+    broker.process(0).pause();
+    const std::string id = emit();
+    EXPECT_TRUE(wait_until(std::chrono::seconds(20),
+                           [&]
+                           {
+                               return db.value("select coalesce(last_error, '') ~ 'has "
+                                               "acknowledged nothing for ten seconds' and state = "
+                                               "'running' from outbox.relay_status") == "t";
+                           }));
+    broker.process(0).resume();
+    EXPECT_EQ(db.value("select outbox.wait_published($1, '20 s')", id), "t");
+    EXPECT_TRUE(wait_until(
+        std::chrono::seconds(5),
+        [&] { return db.value("select last_error is null from outbox.relay_status") == "t"; }));
+}
+
 REAL_KAFKA_TEST(Broker, AKafkaThatStandsStillForSecondsCostsNothingButTime)
 {
     RealKafka &broker = dynamic_cast<RealKafka &>(kafka());

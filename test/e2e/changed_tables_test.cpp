@@ -44,6 +44,60 @@ TEST(ChangedTables, TheRelayReadsPartitionsWhoseColumnsAreInOtherPlaces)
     expect_event("in other places");
 }
 
+// A crash would empty them. What the relay has set aside would be lost, or published events would
+// go out again, or others to the topics of before.
+TEST(ChangedTables, TheRelayStopsForUnloggedTables)
+{
+    OwnCluster server;
+    TestDatabase database(server);
+    Db db = database.connect();
+    for (const char *table : {"deliveries", "pauses", "routes", "ring", "subscriptions",
+                              "subscription_history", "replay_requests", "relay_position"})
+    {
+        const std::string name = std::string("outbox.") + table;
+        db.exec("alter table " + name + " set unlogged");
+        ASSERT_TRUE(database.reaches_state("stopped")) << table;
+        EXPECT_NE(
+            db.value("select last_error from outbox.relay_status").find(name + " is unlogged"),
+            std::string::npos)
+            << table;
+        const std::string id =
+            db.value("select outbox.emit($1, 'k', 'made', '{}')", database.type());
+        db.exec("alter table " + name + " set logged");
+        db.exec("select outbox.adopt_position()");
+        EXPECT_EQ(db.value("select outbox.wait_published($1, '20 s')", id), "t") << table;
+    }
+    db.exec("alter table outbox.processed_events set unlogged");
+    try
+    {
+        db.exec("select outbox.mark_processed(gen_random_uuid(), 'c')");
+        ADD_FAILURE() << "an unlogged table was taken";
+    }
+    catch (const SqlError &error)
+    {
+        EXPECT_EQ(error.sqlstate(), "55000") << error.what();
+    }
+}
+
+// It has another row then, whatever is in it.
+TEST(ChangedTables, ARewrittenPositionIsSaidToBeChangedAlsoWhenNothingIsPublished)
+{
+    OwnCluster server;
+    TestDatabase database(server);
+    Db db = database.connect();
+    const std::string first = db.value("select outbox.emit($1, 'k', 'e', '{}')", database.type());
+    ASSERT_EQ(db.value("select outbox.wait_published($1, '20 s')", first), "t");
+    ASSERT_EQ(db.value("select outbox.drain('20 s')"), "t");
+    db.exec("update outbox.relay_position set written_by = written_by");
+    ASSERT_TRUE(database.reaches_state("stopped"));
+    EXPECT_NE(
+        db.value("select last_error from outbox.relay_status").find("it was changed, and not"),
+        std::string::npos);
+    db.exec("select outbox.adopt_position()");
+    const std::string last = db.value("select outbox.emit($1, 'k', 'e', '{}')", database.type());
+    EXPECT_EQ(db.value("select outbox.wait_published($1, '20 s')", last), "t");
+}
+
 // What a session knows of our tables is made anew when one of them has changed, and of that it
 // hears at any look into the catalogue. New sessions look most.
 TEST(ChangedTables, SessionsThatHearOfChangesWhileTheyLookCrashNothing)

@@ -33,7 +33,9 @@ expect_stop(const Damage &damage)
         [&] { return db.value("select published_total from outbox.relay_status") == "20"; }));
     const pid_t relay = database.relay_pid();
     db.exec(damage.edit);
+    // Until it has ended it publishes by the position that it knows.
     ASSERT_EQ(kill(relay, SIGTERM), 0);
+    ASSERT_TRUE(wait_until(std::chrono::seconds(10), [&] { return kill(relay, 0) != 0; }));
     emit_many(db, database.type(), 21, 25);
 
     EXPECT_TRUE(database.reaches_state("stopped"));

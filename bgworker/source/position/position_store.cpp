@@ -39,7 +39,8 @@ constexpr struct
 
 // Young clusters use the same transaction ids, so by chance a dump's row looks unchanged. Therefore
 // a row whose dump is settled is known by that, and a foreign identifier beside restored events, or
-// beside the counts of a dump, is taken for a dump's.
+// beside the counts of a dump, is taken for a dump's; so is a changed row of this database, which a
+// dump may have brought that was made of it.
 #define CAME_WITH_DUMP                                                                             \
     "(exists (select from outbox.events e where e.xid < 0) or "                                    \
     "exists (select from outbox.dump_rows d where d.table_name = 'dump' "                          \
@@ -50,7 +51,7 @@ constexpr const char *kSelect =
     " when not p.rows_counted then 'restored' "
     " when p.system_identifier = outbox.system_identifier() then case "
     "  when p.xmin <> p.written_by::xid then "
-    "   case when p.database_oid = $1 then 'edited' else 'restored' end "
+    "   case when p.database_oid = $1 and not " CAME_WITH_DUMP " then 'edited' else 'restored' end "
     "  when p.database_oid <> $1 then 'copied' "
     "  when p.data_directory = outbox.data_directory() then 'own' "
     "  when p.data_directory = $2 then 'renumbered' "
@@ -193,8 +194,7 @@ read_rows(StoredPosition *stored, Counts *counts)
     for (uint64 i = 0; i < SPI_processed && problem == nullptr; i++)
         problem = read_row(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, stored, counts);
     if (problem == nullptr && counts->own == 0 && counts->edited > 0)
-        problem = serves_default() ? "it was changed, and not by the relay; if it is right, call "
-                                     "outbox.adopt_position()"
+        problem = serves_default() ? kPositionChanged
                                    : "it was changed, and not by the relay; if it is right, call "
                                      "outbox.adopt_position() with its name";
     if (problem == nullptr && counts->own > 1)

@@ -17,6 +17,11 @@ enum class LoadResult
     missing // a subscription besides `default` has none here: it is made with it
 };
 
+// What is wrong with a row of this database that another one than the relay wrote, or a command
+// that rewrites the table.
+constexpr const char *kPositionChanged =
+    "it was changed, and not by the relay; if it is right, call outbox.adopt_position()";
+
 // Reads this database's position; makes one where there is none:
 // - at first, and after a restore, one from which every event of this database is still to come;
 // - in a database that was copied from a template, one that leaves the copied events to the

@@ -1,6 +1,8 @@
 #include "bgworker/source/events/partition_contents.h"
 
+#include "position_store.h"
 #include "restore.h"
+#include "restored_dump.h"
 
 #include "bgworker/source/spi_call.h"
 #include "bgworker/source/subscription.h"
@@ -12,43 +14,6 @@ namespace outbox
 
 namespace
 {
-
-// A position that is not of this cluster, or not where the relay put it, and not settled. The first
-// condition is always true; for its sake the index is used where dead versions fill the table.
-#define RESTORED                                                                                   \
-    "p.database_oid >= 0 "                                                                         \
-    "and (p.system_identifier <> outbox.system_identifier() or p.xmin <> p.written_by::xid) "      \
-    "and p.rows_counted is distinct from false"
-
-constexpr const char *kWhatCame =
-    "select count(*), bool_or(p.rows_counted), "
-    "exists (select from outbox.restored_deliveries), "
-    "exists (select from outbox.dump_rows d where d.table_name = 'dump' "
-    " group by d.bit having count(*) > 1) "
-    "from outbox.relay_position p where " RESTORED;
-
-#define COUNT_RESTORED(slot)                                                                       \
-    "union all select 'events_" slot "', (select count(*) from outbox.events_" slot                \
-    " e where e.xid < 0) "
-#define COUNT_RESTORED_EVENTS                                                                      \
-    COUNT_RESTORED("0")                                                                            \
-    COUNT_RESTORED("1")                                                                            \
-    COUNT_RESTORED("2")                                                                            \
-    COUNT_RESTORED("3")                                                                            \
-    COUNT_RESTORED("4") COUNT_RESTORED("5") COUNT_RESTORED("6") COUNT_RESTORED("7")
-
-// A table of which other than the counted rows have come, if there is one.
-constexpr const char *kMissing =
-    "with counted as (select t.table_name, sum(1::bigint << t.bit)::bigint as n "
-    " from (select d.table_name, d.bit from outbox.dump_rows d where d.bit >= 0 and d.bit < 40 "
-    "  group by d.table_name, d.bit having count(*) > 1) t group by t.table_name), "
-    "restored (table_name, n) as ("
-    " select 'relay_position', (select count(*) from outbox.relay_position p where " RESTORED ") "
-    " union all select 'deliveries', (select count(*) from "
-    "outbox.restored_deliveries) " COUNT_RESTORED_EVENTS ") "
-    "select r.table_name, r.n, coalesce(c.n, 0) "
-    "from restored r left join counted c on c.table_name = r.table_name "
-    "where r.n <> coalesce(c.n, 0) order by r.table_name limit 1";
 
 // Restored numbers that an event of this database has, too.
 constexpr const char *kTaken =
@@ -65,15 +30,6 @@ constexpr const char *kMarkPublished =
     "and (outbox.visible_in(-u.xid, p.from_snapshot) or "
     "(u.seq <= p.last_seq and outbox.visible_in(-u.xid, p.to_snapshot))) "
     "and not exists (select from outbox.restored_deliveries r where " ITS_DELIVERY ")";
-
-// No database counts so far, so that the sequence never gets to its end, whatever a dump says.
-#define LAST_POSSIBLE "4611686018427387904"
-
-// Restored events with numbers that none of ours has.
-constexpr const char *kImpossible =
-    "select e.id::text, format('seq %s, xid %s', e.seq, e.xid), count(*) over () "
-    "from outbox.events e where e.xid < 0 and (e.seq < 1 or e.seq > " LAST_POSSIBLE
-    " or e.xid < '-" LAST_POSSIBLE "'::bigint) order by e.seq, e.id limit 1";
 
 // The restored sequence may be behind what was emitted here before the restore, or before the dump.
 constexpr const char *kLargestNumber =
@@ -147,51 +103,6 @@ constexpr const char *kEndCounts =
     "with d as (delete from outbox.dump_rows returning table_name, bit) "
     "insert into outbox.dump_rows (table_name, bit) select distinct d.table_name, d.bit from d";
 
-struct WhatCame
-{
-    bool events;
-    int64 positions;
-    bool counted; // the position says so
-    bool deliveries;
-    bool counts;
-};
-
-// All that decides about a dump, and all that is done with it, sees the same rows of it: those that
-// are committed meanwhile are for the next look.
-Snapshot as_of = InvalidSnapshot;
-
-void
-execute(const char *statement, int count, Oid *types, Datum *values, int expected)
-{
-    spi_execute_as_of(as_of, spi_prepare(statement, count, types), values, expected);
-}
-
-int64
-number(int column)
-{
-    return DatumGetInt64(spi_first(column));
-}
-
-bool
-truth(int column)
-{
-    bool is_null;
-    const Datum value = spi_first(column, &is_null);
-    return !is_null && DatumGetBool(value);
-}
-
-void
-read_what_came(WhatCame *came)
-{
-    // Once a second: to plan it each time was half of what an idle relay took.
-    static SPIPlanPtr plan = nullptr;
-    spi_execute_as_of(as_of, spi_keep(&plan, kWhatCame, 0, nullptr), nullptr, SPI_OK_SELECT);
-    came->positions = number(1);
-    came->counted = truth(2);
-    came->deliveries = truth(3);
-    came->counts = truth(4);
-}
-
 // Not by SQL: the planner would rather read a whole table than its index, and this is asked often.
 // Leaves the snapshot by which it looked as the active one. Returns false when a table is locked.
 bool
@@ -222,65 +133,32 @@ lock_to_decide(LOCKMODE mode, RestoreResult *result, char *problem, size_t probl
     bool free = lock_events(mode) && lock_if_free("events_seq", mode);
     for (const char *table : kTables)
         free = free && lock_with_indexes(table, mode);
-    result->waiting = !free;
+    result->waiting = result->undecided = !free;
     if (!free)
         snprintf(problem, problem_size, "a restored dump waits for a lock on outbox.%s",
                  table_in_the_way);
     return free;
 }
 
-// Whether there are numbers that must not be believed: the sequence would follow them to its end.
-// Nothing is settled then, as each row can change what is to be done with the others.
-bool
-is_impossible(const WhatCame &came, char *problem, size_t problem_size)
-{
-    if (!came.events)
-        return false;
-    execute(kImpossible, 0, nullptr, nullptr, SPI_OK_SELECT);
-    if (SPI_processed == 0)
-        return false;
-    snprintf(problem, problem_size,
-             "restored event %s in outbox.events has impossible numbers (%s); correct or delete "
-             "the row (such rows: " INT64_FORMAT ")",
-             spi_first_text(1), spi_first_text(2), number(3));
-    return true;
-}
-
-// Whether something of a counted dump is still to come.
-bool
-is_incomplete(const WhatCame &came, char *problem, size_t problem_size)
-{
-    if (!came.counts)
-    {
-        snprintf(problem, problem_size, "a restored dump is not complete: outbox.%s is not there",
-                 came.positions == 0 ? "relay_position" : "dump_rows");
-        return true;
-    }
-    execute(kMissing, 0, nullptr, nullptr, SPI_OK_SELECT);
-    if (SPI_processed == 0)
-        return false;
-    snprintf(problem, problem_size,
-             "a restored dump is not complete: outbox.%s has " INT64_FORMAT
-             " restored rows, the dump had " INT64_FORMAT,
-             spi_first_text(1), number(2), number(3));
-    return true;
-}
-
 void
-settle_events()
+settle_events(const WhatCame &came)
 {
     // What is not of the dump counts as of now.
     spi_execute(kTaken, 0, nullptr, nullptr, SPI_OK_SELECT);
-    const bool taken = truth(1);
-    execute(kMarkPublished, 0, nullptr, nullptr, SPI_OK_UPDATE);
-    const uint64 published = SPI_processed;
+    const bool taken = truth_of(1);
+    uint64 published = 0;
+    if (!came.unsettled)
+    {
+        execute_on_dump(kMarkPublished, 0, nullptr, nullptr, SPI_OK_UPDATE);
+        published = SPI_processed;
+    }
     spi_execute(kLargestNumber, 0, nullptr, nullptr, SPI_OK_SELECT);
-    raise_numbers_to(number(1));
+    raise_numbers_to(number_of(1));
     Oid types[] = {BOOLOID};
     Datum values[] = {BoolGetDatum(taken)};
-    execute(kAdopt, 1, types, values, SPI_OK_SELECT);
-    const int64 adopted = number(1);
-    const int64 aside = number(2);
+    execute_on_dump(kAdopt, 1, types, values, SPI_OK_SELECT);
+    const int64 adopted = number_of(1);
+    const int64 aside = number_of(2);
     spi_execute(kForgetTicks, 0, nullptr, nullptr, SPI_OK_DELETE);
     spi_execute(kRestartAge, 0, nullptr, nullptr, SPI_OK_UPDATE);
     ereport(
@@ -295,10 +173,10 @@ void
 settle_counted(const WhatCame &came)
 {
     if (came.events)
-        settle_events();
-    execute(kEndPositions, 0, nullptr, nullptr, SPI_OK_UPDATE);
-    execute(kEndDeliveries, 0, nullptr, nullptr, SPI_OK_DELETE);
-    execute(kEndCounts, 0, nullptr, nullptr, SPI_OK_INSERT);
+        settle_events(came);
+    execute_on_dump(kEndPositions, 0, nullptr, nullptr, SPI_OK_UPDATE);
+    execute_on_dump(kEndDeliveries, 0, nullptr, nullptr, SPI_OK_DELETE);
+    execute_on_dump(kEndCounts, 0, nullptr, nullptr, SPI_OK_INSERT);
 }
 
 // Returns whether something was done.
@@ -306,11 +184,11 @@ bool
 settle_uncounted(const WhatCame &came)
 {
     if (came.events)
-        settle_events();
+        settle_events(came);
     bool followed = false;
     if (came.deliveries)
     {
-        execute(kFollow, 0, nullptr, nullptr, SPI_OK_INSERT);
+        execute_on_dump(kFollow, 0, nullptr, nullptr, SPI_OK_INSERT);
         followed = SPI_processed > 0;
     }
     return came.events || followed;
@@ -323,7 +201,8 @@ is_ready(const WhatCame &came, RestoreResult *result, char *problem, size_t prob
     result->waiting = is_impossible(came, problem, problem_size);
     if (result->waiting)
         return false;
-    result->broken = came.positions > 1;
+    // They do not matter where none of them decides.
+    result->broken = came.positions > 1 && !came.unsettled;
     if (result->broken)
         snprintf(problem, problem_size,
                  "outbox.relay_position holds the rows of " INT64_FORMAT
@@ -333,7 +212,8 @@ is_ready(const WhatCame &came, RestoreResult *result, char *problem, size_t prob
     // never ran. With a position that is not counted but counts, an operator has said that what is
     // there is all of it.
     else if (came.positions == 0 || came.counted)
-        result->waiting = is_incomplete(came, problem, problem_size);
+        result->waiting =
+            is_incomplete(came, problem, problem_size) || is_unsettled(came, problem, problem_size);
     return !result->broken && !result->waiting;
 }
 
@@ -342,6 +222,14 @@ decide(const WhatCame &came, char *problem, size_t problem_size)
 {
     RestoreResult result = {};
     const bool counted = came.counts || came.counted;
+    // Without anything else of a dump: an edit, or a rewrite of the table.
+    if (came.edited && !came.events && !came.deliveries && !came.counts)
+    {
+        result.broken = true;
+        snprintf(problem, problem_size, "outbox.relay_position cannot be used: %s",
+                 kPositionChanged);
+        return result;
+    }
     // A single position that is not counted stays, and decides nothing by itself.
     const bool any = came.events || came.deliveries || counted || came.positions > 1;
     if (!any || !lock_to_decide(AccessShareLock, &result, problem, problem_size))
@@ -354,7 +242,7 @@ decide(const WhatCame &came, char *problem, size_t problem_size)
     result.settled = counted || settle_uncounted(came);
     // As when it was detached: nothing that it has set aside may hold a partition.
     if (result.settled && takes_nothing())
-        execute(kGiveUp, 0, nullptr, nullptr, SPI_OK_UPDATE);
+        execute_on_dump(kGiveUp, 0, nullptr, nullptr, SPI_OK_UPDATE);
     return result;
 }
 
@@ -368,10 +256,11 @@ settle_restored_events(char *problem, size_t problem_size)
     result.locked = !find_restored_events(&came.events) || !lock_for_reading();
     if (result.locked)
         return result;
-    as_of = GetActiveSnapshot();
+    look_at_dump_as_of(GetActiveSnapshot());
     spi_connect();
     read_what_came(&came);
     result = decide(came, problem, problem_size);
+    result.no_position = !came.has_own;
     SPI_finish();
     return result;
 }

@@ -8,10 +8,12 @@ namespace outbox
 
 struct RestoreResult
 {
-    bool settled; // something was done
-    bool broken;  // `problem` says what an operator has to decide
-    bool waiting; // `problem` says what of the dump is not there yet, or is locked
-    bool locked;  // a table to be read is locked; nothing is known
+    bool settled;     // something was done
+    bool no_position; // that of this database is not there any more
+    bool broken;      // `problem` says what an operator has to decide
+    bool waiting;     // `problem` says what of the dump is not there yet, or is locked
+    bool locked;      // a table to be read is locked; nothing is known
+    bool undecided;   // only for a lock that is in the way; with `waiting`
 };
 
 // Decides about restored events that are not settled yet: those that the dumped database had
