@@ -65,9 +65,11 @@ check_logged()
                                        "dump_rows",      "pauses",         "routes",
                                        "ring",           "ticks",          "subscription_history",
                                        "subscriptions",  "replay_requests"};
+    // Which is the extension's is not asked each second.
+    const Oid schema = get_namespace_oid("outbox", true);
     for (const char *table : kTables)
     {
-        const Oid relation = find_own_relation(table);
+        const Oid relation = OidIsValid(schema) ? get_relname_relid(table, schema) : InvalidOid;
         if (!OidIsValid(relation) || get_rel_persistence(relation) != RELPERSISTENCE_UNLOGGED)
             continue;
         char problem[160];

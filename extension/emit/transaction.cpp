@@ -4,6 +4,7 @@
 #include "prepared.h"
 
 #include "extension/shared/subscription_slots.h"
+#include "extension/trust/own_relations.h"
 
 namespace outbox
 {
@@ -248,7 +249,7 @@ announce_commit()
 void
 record_restored_numbers()
 {
-    if (ledger.largest_restored > 0)
+    if (ledger.largest_restored > 0 && OidIsValid(find_own_relation("events_seq")))
         record_numbers_to(ledger.largest_restored);
 }
 
