@@ -29,6 +29,7 @@ select pg_catalog.pg_extension_config_dump('outbox.dump_rows', $filter$
       and p.subscription operator(pg_catalog.=) 'default' and not exists (select from outbox.subscription_history h where h.subscription operator(pg_catalog.=) 'default' and not h.takes
         and h.number operator(pg_catalog.=) (select pg_catalog.max(o.number) from outbox.subscription_history o where o.subscription operator(pg_catalog.=) 'default'))
     union all select 'unsettled', (select pg_catalog.count(*) from outbox.events e where e.xid operator(pg_catalog.<) 0)
+      operator(pg_catalog.+) (select pg_catalog.count(*) from outbox.restored_deliveries)
       operator(pg_catalog.+) (select pg_catalog.count(*) from outbox.relay_position p where p.rows_counted is distinct from false
         and p.subscription operator(pg_catalog.=) 'default' and p.xmin operator(pg_catalog.<>) p.written_by::xid)
     ) c cross join pg_catalog.generate_series(0, 39) b (bit)

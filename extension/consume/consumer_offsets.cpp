@@ -5,6 +5,7 @@
 #include "extension/server/arguments.h"
 #include "extension/server/text_view.h"
 #include "extension/trust/kept_statement.h"
+#include "extension/trust/own_relations.h"
 
 namespace outbox
 {
@@ -68,6 +69,8 @@ extern "C"
         outbox::check_not_negative(PG_GETARG_INT64(3), "next_offset");
         Datum values[] = {PointerGetDatum(consumer), PointerGetDatum(topic), PG_GETARG_DATUM(2),
                           PG_GETARG_DATUM(3)};
+        outbox::refuse_unlogged("consumer_offsets", "A crash would empty it, and consumers would "
+                                                    "begin again.");
         outbox::connect_spi();
         const bool stored =
             outbox::run_statement(&outbox::upsert, values, nullptr, SPI_OK_INSERT) == 1;

@@ -6,6 +6,7 @@
 #include "extension/server/arguments.h"
 #include "extension/shared/lock_spaces.h"
 #include "extension/trust/kept_statement.h"
+#include "extension/trust/own_relations.h"
 
 namespace outbox
 {
@@ -323,6 +324,8 @@ extern "C"
                             errmsg("outbox.idempotency_begin() returns a row")));
         desc = BlessTupleDesc(desc);
         const BeginRequest request = checked_request(fcinfo);
+        refuse_unlogged("idempotency_keys",
+                        "A crash would empty it, and requests would be done again.");
         // What follows is done elsewhere: a crash must not forget that it was begun.
         if (request.two_phase)
             ForceSyncCommit();

@@ -246,11 +246,8 @@ void
 insert_processed(Datum consumer, Datum *ids, int count, bool *is_new)
 {
     Relation table = table_open(processed_events_table(), RowExclusiveLock);
-    if (table->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT)
-        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                        errmsg("outbox.processed_events is unlogged"),
-                        errdetail("A crash would empty it, and events would be processed again."),
-                        errhint("Run alter table outbox.processed_events set logged.")));
+    refuse_unlogged("processed_events",
+                    "A crash would empty it, and events would be processed again.");
     // What is attached to the table runs with the caller's rights: expressions of its indexes
     // are evaluated here. With the lock, so that nothing more is attached.
     require_trusted_objects();

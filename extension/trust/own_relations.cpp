@@ -118,4 +118,15 @@ processed_events_table()
     return remembered(known.processed, "processed_events");
 }
 
+void
+refuse_unlogged(const char *table, const char *what_then)
+{
+    const Oid schema = get_namespace_oid("outbox", true);
+    const Oid relation = OidIsValid(schema) ? get_relname_relid(table, schema) : InvalidOid;
+    if (OidIsValid(relation) && get_rel_persistence(relation) == RELPERSISTENCE_UNLOGGED)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("outbox.%s is unlogged", table), errdetail("%s", what_then),
+                        errhint("Run alter table outbox.%s set logged.", table)));
+}
+
 } // namespace outbox

@@ -35,6 +35,10 @@ Oid events_table(int slot);
 Oid events_sequence();
 Oid processed_events_table();
 
+// Raises object_not_in_prerequisite_state when the table of that name in the schema outbox is
+// unlogged: a crash would empty it. `what_then` is the sentence that says what follows from that.
+void refuse_unlogged(const char *table, const char *what_then);
+
 // Whether an INSERT of the current user into outbox.events is subject to policies.
 bool policies_apply();
 
