@@ -103,6 +103,22 @@ TEST(ManyDatabases, OneWithoutAPlaceInSharedMemorySaysWhyAndGetsOneWhenItIsGiven
                                   "outbox: all 1 places for databases are in use");
 }
 
+// Relays that have failed and wait are nothing to those of others while workers are free.
+TEST(ManyDatabases, ANewRelayStartsAtOnceBesideOnesThatAreStopped)
+{
+    OwnCluster server(Settings{{"max_worker_processes", "20"}});
+    std::vector<std::unique_ptr<TestDatabase>> stopped;
+    for (int i = 0; i < 3; i++)
+    {
+        stopped.push_back(std::make_unique<TestDatabase>(server));
+        ASSERT_TRUE(stopped.back()->reaches_state("running"));
+        stopped.back()->connect().exec("update outbox.relay_position set written_by = written_by");
+        ASSERT_TRUE(stopped.back()->reaches_state("stopped"));
+        TestDatabase fresh(server);
+        EXPECT_TRUE(fresh.reaches_state("running", std::chrono::seconds(10)));
+    }
+}
+
 // The extension in template1 is how every new database gets it. It takes no place there.
 TEST(ManyDatabases, ANewDatabaseThatGotTheExtensionFromTemplate1HasARelay)
 {
