@@ -227,6 +227,39 @@ run_turn()
     return sleep_ms;
 }
 
+// PostgreSQL has a background worker ignore SIGHUP until its own code runs. A relay that was
+// starting when the server read its files again may have what they said before.
+void
+note_reload()
+{
+    for_each_watch(
+        [](RelayWatch &watch)
+        {
+            watch.misses_reload =
+                watch.misses_reload ||
+                (watch.handle != nullptr && reported_state(*watch.entry) == RelayState::starting);
+        });
+}
+
+// Returns whether one of them cannot hear of it yet.
+bool
+tell_of_reload()
+{
+    bool waiting = false;
+    for_each_watch(
+        [&](RelayWatch &watch)
+        {
+            if (!watch.misses_reload)
+                return;
+            const uint32 pid = pg_atomic_read_u32(&watch.entry->pid);
+            watch.misses_reload = watch.handle != nullptr && pid == 0;
+            waiting = waiting || watch.misses_reload;
+            if (watch.handle != nullptr && pid != 0)
+                (void) kill(static_cast<pid_t>(pid), SIGHUP); // one that has ended needs it not
+        });
+    return waiting;
+}
+
 void
 leave(int, Datum)
 {
@@ -276,8 +309,11 @@ outbox_launcher_main(Datum)
         {
             ConfigReloadPending = false;
             ProcessConfigFile(PGC_SIGHUP);
+            note_reload();
         }
-        const long sleep_ms = run_turn();
+        long sleep_ms = run_turn();
+        if (tell_of_reload())
+            sleep_ms = Min(sleep_ms, kBusyTurnMs);
         (void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, sleep_ms,
                          wait_event);
     }

@@ -19,6 +19,7 @@ struct RelayWatch
     int failures;
     std::int64_t started_at; // by the steady clock
     std::int64_t start_after;
+    bool misses_reload; // as it had just been started when the server read its files again
     std::int64_t keeps_worker_until; // it has ended, and comes back: nobody else takes its worker
 };
 

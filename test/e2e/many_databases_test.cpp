@@ -1,5 +1,7 @@
 // A server with more databases than it has room for relays, and what else is done to databases:
 // renamed, moved, closed, made a template, dropped by force.
+#include <thread>
+
 #include "servers.h"
 
 using namespace outbox::test;
@@ -116,6 +118,24 @@ TEST(ManyDatabases, ANewRelayStartsAtOnceBesideOnesThatAreStopped)
         ASSERT_TRUE(stopped.back()->reaches_state("stopped"));
         TestDatabase fresh(server);
         EXPECT_TRUE(fresh.reaches_state("running", std::chrono::seconds(10)));
+    }
+}
+
+// As a script does that makes the extension and tells it of Kafka at once: PostgreSQL lets a
+// process that is just starting not hear of a reload.
+TEST(ManyDatabases, AReloadWhileARelayStartsReachesIt)
+{
+    OwnCluster server(Settings{{"outbox.bootstrap_servers", ""}});
+    for (int round = 0; round < 8; round++)
+    {
+        const bool configured = round % 2 == 0;
+        TestDatabase database(server);
+        server.configure("outbox.bootstrap_servers", configured ? kafka().bootstrap() : "");
+        std::this_thread::sleep_for(Milliseconds(2 * round)); // whenever it is in its start
+        server.reload();
+        EXPECT_TRUE(database.reaches_state(configured ? "running" : "not_configured",
+                                           std::chrono::seconds(10)))
+            << round;
     }
 }
 

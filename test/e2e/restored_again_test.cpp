@@ -188,7 +188,8 @@ TEST(RestoredAgain, WhatIsEmittedAtOnceInADatabaseWithoutEventsComesAfterThoseOf
     kafka().create_topic(source.topic());
     server.configure("outbox.bootstrap_servers", "");
     server.reload();
-    ASSERT_TRUE(source.reaches_state("not_configured"));
+    ASSERT_TRUE(source.reaches_state("not_configured"))
+        << source.connect().value("select r::text from outbox.relay_status r");
     Db from = source.connect();
     Ids ids = emit_several(from, source.type(), "key", 20);
     const std::string file = run_dir() / unique_name("dump.");
