@@ -129,8 +129,7 @@ run_round()
     if (engine.gone() != nullptr)
         stop_for_destination(*engine.gone());
     relay.restart = relay.restart || relay.parts->deliveries.may_start_again();
-    if ((relay.round.step == StepResult::locked && !relay.parts->source.is_held()) ||
-        relay.round.saved == SaveResult::locked)
+    if (waits_for_lock())
         begin_lock_wait();
     else
         end_wait(Awaited::lock);

@@ -136,6 +136,8 @@ enum class Awaited
 };
 void begin_wait(Awaited what, const char *problem);
 void begin_lock_wait();
+// Whether the last round was held up by a table that a session has locked, and not by a restore.
+bool waits_for_lock();
 void end_wait(Awaited what);
 void add_last_error(RelayReport *report);
 // A relay that ends by an error leaves its last error to the next one.

@@ -55,8 +55,7 @@ current_state(const char *problem)
         return RelayState::backing_off;
     if (relay.round.step == StepResult::standby)
         return RelayState::waiting_standby;
-    if ((relay.round.step == StepResult::locked && !relay.parts->source.is_held()) ||
-        relay.round.saved == SaveResult::locked)
+    if (waits_for_lock())
         return RelayState::waiting_lock;
     if (problem[0] != '\0' && !relay.parts->source.has_routes())
         return RelayState::config_error;
@@ -171,6 +170,13 @@ add_last_error(RelayReport *report)
     add_if_newer(report, last_problem, last_problem_at);
     for (const Wait &wait : waits)
         add_if_newer(report, wait.problem, wait.since);
+}
+
+bool
+waits_for_lock()
+{
+    return (relay.round.step == StepResult::locked && !relay.parts->source.is_held()) ||
+           relay.round.saved == SaveResult::locked;
 }
 
 void

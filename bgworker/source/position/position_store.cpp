@@ -1,6 +1,7 @@
 #include "position_store.h"
 
 #include "copied_database.h"
+#include "restored_dump.h"
 
 #include "bgworker/guard.h"
 #include "bgworker/source/spi_call.h"
@@ -42,9 +43,7 @@ constexpr struct
 // beside the counts of a dump, is taken for a dump's; so is a changed row of this database, which a
 // dump may have brought that was made of it.
 #define CAME_WITH_DUMP                                                                             \
-    "(exists (select from outbox.events e where e.xid < 0) or "                                    \
-    "exists (select from outbox.dump_rows d where d.table_name = 'dump' "                          \
-    " group by d.bit having count(*) > 1))"
+    "(exists (select from outbox.events e where e.xid < 0) or " COUNTED("dump") ")"
 
 constexpr const char *kSelect =
     "select case "

@@ -8,11 +8,6 @@ namespace outbox
 namespace
 {
 
-// Whether a dump has counted any of these.
-#define COUNTED(what)                                                                              \
-    "exists (select from outbox.dump_rows d where d.table_name = '" what "' "                      \
-    " group by d.bit having count(*) > 1)"
-
 constexpr const char *kWhatCame =
     "select count(*), bool_or(p.rows_counted), "
     "bool_or(p.system_identifier = outbox.system_identifier() and p.database_oid = "

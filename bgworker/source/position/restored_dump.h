@@ -14,6 +14,11 @@ namespace outbox
     "and (p.system_identifier <> outbox.system_identifier() or p.xmin <> p.written_by::xid) "      \
     "and p.rows_counted is distinct from false and p.subscription = 'default'"
 
+// Whether a dump has counted any of these.
+#define COUNTED(what)                                                                              \
+    "exists (select from outbox.dump_rows d where d.table_name = '" what "' "                      \
+    " group by d.bit having count(*) > 1)"
+
 // No database counts so far, so that the sequence never gets to its end, whatever a dump says.
 #define LAST_POSSIBLE "4611686018427387904"
 
