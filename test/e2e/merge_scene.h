@@ -25,6 +25,18 @@ emit_several(Db &db, const std::string &type, const std::string &key, int count)
     return ids;
 }
 
+inline std::string
+dump_of(const PgCluster &server, const std::string &database,
+        const std::vector<std::string> &options = {})
+{
+    std::string file = run_dir() / unique_name("dump.");
+    std::vector<std::string> argv = {PgCluster::dump_program("pg_dump"), "--format=custom",
+                                     "--file=" + file, "--dbname=" + server.conninfo(database)};
+    argv.insert(argv.end(), options.begin(), options.end());
+    run_or_throw(Command(argv));
+    return file;
+}
+
 // Published events; one that has failed, and one that waits behind it; unpublished ones, of which
 // one has the key of the failed one. The relay is told of no Kafka.
 struct Source
@@ -44,9 +56,7 @@ struct Source
         set_aside(db, waiting, "WAITING");
         unpublished = emit_several(db, database.type(), "key-a", 4);
         behind = emit_several(db, database.type(), kBlocked, 1).front();
-        custom = run_dir() / unique_name("dump.");
-        run_or_throw(Command({PgCluster::dump_program("pg_dump"), "--format=custom",
-                              "--file=" + custom, "--dbname=" + server.conninfo(database.name())}));
+        custom = dump_of(server, database.name());
     }
 
     // As if its topic had been another one: the relay finds its lane by its routes of today.

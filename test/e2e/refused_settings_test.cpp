@@ -69,6 +69,30 @@ expect_published(Db &db, const TestDatabase &database)
         << db.value("select r::text from outbox.relay_status r");
 }
 
+constexpr const char *kWrong = "{no_such_field}";
+
+// The server starts without a value that it has refused, which is then taken out of the files.
+void
+refuse_and_take_out(OwnCluster &server, const TestDatabase &database)
+{
+    server.configure("outbox.topic_template", kWrong);
+    server.restart();
+    Db db = database.connect();
+    ASSERT_TRUE(database.reaches_state("config_error"));
+    server.unconfigure("outbox.topic_template");
+    server.reload();
+    expect_published(db, database);
+}
+
+// A session is killed, by which the server starts all of its processes again.
+void
+crash(OwnCluster &server, const TestDatabase &database)
+{
+    server.expect_kill();
+    Db db = database.connect();
+    database.kill_process(std::stoi(db.value("select pg_backend_pid()")));
+}
+
 } // namespace
 
 // What the server was started without is settled when it was taken out once: what is wrong with the
@@ -77,15 +101,9 @@ TEST(Settings, OneThatWasTakenOutDoesNotComeBackWithFilesThatCannotBeRead)
 {
     OwnCluster server;
     TestDatabase database(server);
-    server.configure("outbox.topic_template", "{no_such_field}");
-    server.restart();
+    refuse_and_take_out(server, database);
     Db db = database.connect();
-    ASSERT_TRUE(database.reaches_state("config_error"));
-    server.unconfigure("outbox.topic_template");
-    server.reload();
-    expect_published(db, database);
-
-    server.configure("outbox.topic_template", "{no_such_field}");
+    server.configure("outbox.topic_template", kWrong);
     server.reload();
     database.restart_relay();
     expect_published(db, database);
@@ -175,9 +193,8 @@ TEST(Settings, OneThatWasNotRefusedIsNotRefusedAfterACrash)
         server.reload();
         expect_published(db, database);
         server.configure("outbox.max_attempts", "9");
-        server.expect_kill();
-        database.kill_process(std::stoi(db.value("select pg_backend_pid()")));
     }
+    crash(server, database);
     Db db = database.connect();
     expect_published(db, database);
 }
@@ -187,19 +204,10 @@ TEST(Settings, OneThatWasTakenOutDoesNotComeBackWithACrash)
 {
     OwnCluster server;
     TestDatabase database(server);
-    server.configure("outbox.topic_template", "{no_such_field}");
-    server.restart();
-    {
-        Db db = database.connect();
-        ASSERT_TRUE(database.reaches_state("config_error"));
-        server.unconfigure("outbox.topic_template");
-        server.reload();
-        expect_published(db, database);
-        server.configure("outbox.topic_template", "{no_such_field}");
-        server.reload();
-        server.expect_kill();
-        database.kill_process(std::stoi(db.value("select pg_backend_pid()")));
-    }
+    refuse_and_take_out(server, database);
+    server.configure("outbox.topic_template", kWrong);
+    server.reload();
+    crash(server, database);
     Db db = database.connect();
     expect_published(db, database);
 }

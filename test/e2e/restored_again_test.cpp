@@ -7,18 +7,6 @@ using namespace outbox::test;
 namespace
 {
 
-std::string
-dump_of(const PgCluster &server, const std::string &database,
-        const std::vector<std::string> &options = {})
-{
-    std::string file = run_dir() / unique_name("dump.");
-    std::vector<std::string> argv = {PgCluster::dump_program("pg_dump"), "--format=custom",
-                                     "--file=" + file, "--dbname=" + server.conninfo(database)};
-    argv.insert(argv.end(), options.begin(), options.end());
-    run_or_throw(Command(argv));
-    return file;
-}
-
 // Of a dump of a database that has rows of another one, which nobody has settled: nothing of it is
 // called published, and nothing goes out before a person has said so. Then all of it does.
 void
@@ -161,9 +149,7 @@ TEST(RestoredAgain, ADumpOfARestoredDatabaseIsRestoredLikeAnyOther)
             db.value("select state from outbox.deliveries where event_id = $1", source.waiting),
             "WAITING");
         later = emit_several(db, source.database.type(), "key-a", 3);
-        dump = run_dir() / unique_name("dump.");
-        run_or_throw(Command({PgCluster::dump_program("pg_dump"), "--format=custom",
-                              "--file=" + dump, "--dbname=" + server.conninfo("restored")}));
+        dump = dump_of(server, "restored");
     }
     OwnCluster last(kFaultSettings);
     restore_whole(dump, last);
